@@ -177,7 +177,8 @@ pub struct SampleLine {
     /// True if several instructions may have been the trigger, and this one runs by far most often.
     #[serde(default)]
     pub frequency: bool,
-    /// Name of the thread, as the kernel has it, where it is known.
+    /// Name of the thread, where it is known: the kernel's, when the sample was decided, which is at most a second
+    /// after it was taken.
     #[serde(default)]
     pub comm: Option<Arc<str>>,
 }

@@ -56,7 +56,7 @@ pub(crate) struct ViewArgs {
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = VIEW)]
 pub(crate) struct FormArgs {
-    /// Print one JSON document, of several layouts a line for each.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     /// Print one line for each row, as spreadsheets take it (RFC 4180).

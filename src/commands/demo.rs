@@ -19,11 +19,12 @@ const DURATION: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub(super) fn run(args: DemoArgs, global: &Global) -> anyhow::Result<()> {
-    let mut view = with_own_settings(args.view.resolve(global.color, stdout().is_terminal()))?;
+    let view = args.view.resolve(global.color, stdout().is_terminal());
+    diagnostic::start(global.verbose, view.output == Output::Screen);
+    let mut view = with_own_settings(view)?;
     if view.output != Output::Screen {
         view.duration.get_or_insert(DURATION);
     }
-    diagnostic::start(global.verbose, view.output == Output::Screen);
     let interrupt = Interrupt::listen()?;
     let workload = demo::PROGRAM.start()?;
     let target = (TargetSpec::Pids(vec![workload.pid()?]), CommFilter::default());

@@ -10,10 +10,11 @@ pub(super) fn with_own_keys(query: Option<Query>) -> anyhow::Result<Option<Query
     query.map(|query| Ok(query.with_keys(config_file::own_keys()?))).transpose()
 }
 
-/// A view whose question, and whose screen if it has one, are as the configuration says where nothing was typed.
+/// A view whose question, or whose screen of objects, is as the configuration says where nothing was typed.
 pub(super) fn with_own_settings(view: TopOptions) -> anyhow::Result<TopOptions> {
     let query = with_own_keys(view.query)?;
-    if view.output != Output::Screen {
+    // The screen of a question has its own columns.
+    if query.is_some() || view.output != Output::Screen {
         return Ok(TopOptions { query, ..view });
     }
     let screen = view.screen.or(&config_file::own_screen()?);

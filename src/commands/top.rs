@@ -34,7 +34,9 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
-    let view = with_own_settings(args.view.resolve(global.color, stdout().is_terminal()))?;
+    let view = args.view.resolve(global.color, stdout().is_terminal());
+    diagnostic::start(global.verbose, view.output == Output::Screen);
+    let view = with_own_settings(view)?;
     let is_watching = args.connect.is_watching(&args.target);
     if !is_watching {
         // Before a command is started, or the daemon attaches.
@@ -54,7 +56,6 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     if let Wanted::Live(live) = &mut wanted {
         live.has_lines = question.as_ref().is_some_and(Question::has_lines);
     }
-    diagnostic::start(global.verbose, view.output == Output::Screen);
     if let Some(max_bytes) = args.memory_max {
         let checked = memory_bound::check(max_bytes, 1);
         checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")))?;

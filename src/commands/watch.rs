@@ -1,6 +1,5 @@
 //! `dataspace watch`: who reads and writes some data, by hardware breakpoints on it.
 
-use super::own_setting::with_own_settings;
 use super::top;
 use crate::cli::{Global, WatchArgs};
 use std::io::{IsTerminal, stdout};
@@ -8,5 +7,5 @@ use std::io::{IsTerminal, stdout};
 /// Runs the command.
 pub(super) fn run(args: WatchArgs, global: &Global) -> anyhow::Result<()> {
     let (live, view) = args.resolve(global, stdout().is_terminal())?;
-    top::run_live(live, &with_own_settings(view)?, global)
+    top::run_live(live, &view, global)
 }

@@ -39,7 +39,7 @@ pub(crate) fn write_fields(
 fn field(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        // As everywhere, tabs are eight columns.
+        // Tabs are eight columns, as in the table of code.
         Value::String(text) => quoted(&text.replace('\t', "        ")),
         Value::Array(values) => values.iter().map(field).collect::<Vec<_>>().join(" "),
         other => other.to_string(),

@@ -119,7 +119,11 @@ fn put_own_rows(state: &mut ScreenState, width: usize) -> bool {
 fn own_rows(state: &ScreenState, subject: &Subject, width: usize) -> Option<Vec<PageRow>> {
     Some(match subject {
         Subject::Group => choice::keys(&state.own_keys, state.lens.group.as_deref()),
-        Subject::Columns => choice::columns(&state.seen_columns, &state.whole),
+        Subject::Columns => {
+            let is_chosen = !state.columns.is_empty();
+            let chosen = if is_chosen { &state.columns } else { &state.seen_columns };
+            choice::columns(chosen, &state.whole)
+        }
         Subject::Warnings => warning_rows(state, width),
         Subject::Help => view::help_rows(state),
         Subject::Object(_)
@@ -240,8 +244,8 @@ impl Wish {
         let query = self.lens.asked(by, self.window, None, MAX_LINES);
         // A column of its own has no place for a reason: what is said is said by the page of an object.
         let answer = self.ask(source, query).ok()?;
-        let places: HashMap<&str, usize> =
-            self.shown.objects.iter().enumerate().map(|(at, it)| (&*it.object, at)).collect();
+        let objects = self.shown.objects.iter().enumerate().rev();
+        let places: HashMap<&str, usize> = objects.map(|(at, it)| (&*it.object, at)).collect();
         let mut lines: Vec<HashMap<String, u64>> = vec![HashMap::new(); self.shown.objects.len()];
         for row in &answer.rows {
             let [object, line, function] = &row.key[..] else { continue };

@@ -49,8 +49,9 @@ pub(super) fn unfolded(
 ) -> (Vec<ObjectLine>, VariableRows) {
     let objects = &snapshot.objects;
     let roots = roots(objects);
+    // Of two types of one descriptor the first one has both, as in [`kept`].
     let places: HashMap<&str, usize> =
-        objects.iter().enumerate().map(|(idx, object)| (&*object.object, idx)).collect();
+        objects.iter().enumerate().rev().map(|(idx, object)| (&*object.object, idx)).collect();
     let mut sums: BTreeMap<usize, BTreeMap<Option<&str>, BTreeMap<usize, Metrics>>> =
         BTreeMap::new();
     for row in &answer.rows {
@@ -205,6 +206,33 @@ mod tests {
         assert!(elsewhere.condition.ends_with("&& variable == null"));
         assert_eq!((&*price.object, &*rows_of[&price.id].descriptor), (TOLD, ORDER));
         assert_eq!(rows_of[&price.id].variable, of("order · g_orders").id);
+    }
+
+    #[test]
+    fn of_two_types_of_one_descriptor_the_first_has_the_samples() {
+        let mut snapshot = fixture::running();
+        let copies =
+            snapshot.objects.iter().filter(|it| it.object.starts_with("{structure:order}"));
+        let copies: Vec<ObjectLine> = copies
+            .map(|it| ObjectLine {
+                id: it.id + 1000,
+                parent_id: it.parent_id.map(|id| if id == 0 { 0 } else { id + 1000 }),
+                ..it.clone()
+            })
+            .collect();
+        snapshot.objects.extend(copies);
+        let rows = [(Some("g_orders"), ORDER, 5), (None, ORDER, 3)];
+        let (lines, _) = unfolded(&snapshot, &answer(&rows));
+        let sum = |name: &str| -> u64 {
+            let of = lines.iter().filter(|line| &*line.name == name);
+            of.map(|line| line.metrics.all.samples).sum()
+        };
+        assert_eq!(
+            (sum("order"), sum("order · g_orders"), sum("order · (no variable)")),
+            (8, 5, 3)
+        );
+        let of = |name: &str| lines.iter().find(|line| &*line.name == name).unwrap();
+        assert_eq!(of("order · g_orders").parent_id, Some(of("order").id));
     }
 
     #[test]

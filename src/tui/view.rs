@@ -84,7 +84,9 @@ fn draw_page(frame: &mut Frame<'_>, area: Rect, page: &mut Page, theme: &Theme) 
     let shown = page.rows.iter().enumerate().skip(first).take(n_visible);
     let width = usize::from(inside.width);
     let lines = shown.map(|(idx, row)| page_line(row, idx == page.at.selected, width, theme));
-    let heading = heading.map(|row| page_line(row, false, width, theme));
+    // Where a table ends its line stays empty: rows do not move for it.
+    let heading = has_heading
+        .then(|| heading.map_or_else(Line::default, |row| page_line(row, false, width, theme)));
     let lines: Vec<Line<'_>> = heading.into_iter().chain(lines).collect();
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(lines).block(block), area);

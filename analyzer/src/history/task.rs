@@ -73,20 +73,23 @@ impl Tasks {
 
     /// A thread has another name from now on.
     pub(crate) fn comm(&mut self, comm: &Comm) {
-        if self.comms.len() >= limit::MAX_HISTORY_TASKS {
-            self.comms.clear();
-        }
-        let name = String::from_utf8_lossy(&comm.name).into();
-        self.comms.insert(comm.tid, name);
+        self.call(comm.tid, String::from_utf8_lossy(&comm.name).into());
         self.forget(comm.pid, comm.tid);
     }
 
     /// A thread has its parent's name.
     pub(crate) fn fork(&mut self, fork: &Fork) {
         if let Some(name) = self.comms.get(&fork.parent_tid).cloned() {
-            self.comms.insert(fork.tid, name);
+            self.call(fork.tid, name);
         }
         self.forget(fork.pid, fork.tid);
+    }
+
+    fn call(&mut self, tid: i32, name: Arc<str>) {
+        if self.comms.len() >= limit::MAX_HISTORY_TASKS {
+            self.comms.clear();
+        }
+        self.comms.insert(tid, name);
     }
 
     fn forget(&mut self, pid: i32, tid: i32) {

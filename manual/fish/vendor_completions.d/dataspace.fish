@@ -190,7 +190,7 @@ never\t'Never'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l sandbox -d 'Reads what the target controls in a process without privileges; off: in this one' -r -f -a "on\t'One is used'
 off\t'All is done in one process'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -s a -l all -d 'Every process of the machine'
-complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l json -d 'Print one JSON document, of several layouts a line for each'
+complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l json -d 'Print JSON'
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l csv -d 'Print one line for each row, as spreadsheets take it (RFC 4180)'
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l every -d 'Print every description of a type, also those that are alike'
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l no-pager -d 'Do not show long layouts with $DATASPACE_PAGER, $PAGER or less'
@@ -226,7 +226,7 @@ off\t'All is done in one process'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -s a -l all -d 'Every process of the machine'
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l by-line -d 'Show source lines without their instructions'
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l intel -d 'Write instructions as the manuals do, destination first'
-complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l json -d 'Print one JSON document, of several layouts a line for each'
+complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l json -d 'Print JSON'
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l csv -d 'Print one line for each row, as spreadsheets take it (RFC 4180)'
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -l no-pager -d 'Do not show long code with $DATASPACE_PAGER, $PAGER or less'
 complete -c dataspace -n "__fish_dataspace_using_subcommand annotate" -s v -l verbose -d 'Say more on standard error; twice or thrice for more still'
@@ -251,7 +251,7 @@ always\t'Always'
 never\t'Never'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l sandbox -d 'Reads what the target controls in a process without privileges; off: in this one' -r -f -a "on\t'One is used'
 off\t'All is done in one process'"
-complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l json -d 'Print one JSON document, of several layouts a line for each'
+complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l json -d 'Print JSON'
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l csv -d 'Print one line for each row, as spreadsheets take it (RFC 4180)'
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l all -d 'Show lines that nobody shares, too'
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -s v -l verbose -d 'Say more on standard error; twice or thrice for more still'

@@ -116,14 +116,17 @@ impl ScreenState {
         }
     }
 
-    /// Number of the row of a descriptor: of the variable that is spoken of, else of the one with the most samples.
+    /// Number of the row of a descriptor: of the variable or group that is spoken of, else of those with the most samples.
     pub(super) fn id_of(&self, object: &str) -> Option<u32> {
-        let of = self.spoken_of().and_then(|spoken| self.variables.get(&spoken.id));
+        let spoken = self.spoken_of();
+        let of = spoken.and_then(|spoken| self.variables.get(&spoken.id)).map(|row| row.variable);
+        let group = spoken.filter(|_| self.lens.group.is_some()).and_then(|it| it.parent_id);
         let worth = |line: &&ObjectLine| {
             let row = self.variables.get(&line.id);
-            let is_of_it = row.is_some() && row.map(|it| it.variable) == of.map(|it| it.variable);
+            let is_of_it = of.is_some() && row.map(|row| row.variable) == of;
+            let is_beside = group.is_some() && line.parent_id == group;
             let samples = line.metrics.get(self.arrangement.window).samples;
-            (is_of_it, row.is_some(), samples, Reverse(line.id))
+            (is_of_it || is_beside, row.is_some(), samples, Reverse(line.id))
         };
         let lines = self.snapshot.objects.iter();
         let found = lines.filter(|line| &**self.descriptor(line) == object).max_by_key(worth);
@@ -135,9 +138,11 @@ impl ScreenState {
         let Some(Subject::Layout(object)) = self.pages.last().map(|page| &page.subject) else {
             return None;
         };
-        let mut next = self.id_of(object).and_then(|id| self.object(id))?;
-        while let Some(around) = next.parent_id.and_then(|id| self.object(id))
-            && next.kind == ObjectKind::Member
+        // Members stand below their type here, however rows are put together.
+        let all = &self.whole.objects;
+        let mut next = all.iter().find(|line| line.object == *object)?;
+        while next.kind == ObjectKind::Member
+            && let Some(around) = all.iter().find(|line| Some(line.id) == next.parent_id)
         {
             next = around;
         }
@@ -145,9 +150,9 @@ impl ScreenState {
             let is_it = |line: &&ObjectLine| {
                 line.parent_id == Some(next.id) && line.object.ends_with(&format!(" {name}}}"))
             };
-            next = self.snapshot.objects.iter().find(is_it)?;
+            next = all.iter().find(is_it)?;
         }
-        Some(next.id)
+        self.id_of(&next.object)
     }
 
     pub(super) fn turn_column(&mut self, column: Column) {

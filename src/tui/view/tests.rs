@@ -148,6 +148,29 @@ fn titles_of_columns_stay_where_a_page_scrolls() {
 }
 
 #[test]
+fn a_click_finds_its_row_wherever_a_page_stands() {
+    let mut state = state(fixture::running(), "j\n");
+    let theme = Theme::new(false, ThemeName::Dark, false);
+    let mut terminal = Terminal::new(TestBackend::new(100, 20)).unwrap();
+    look_at(&mut state, &fixture::FakeSource::new(fixture::running(), 9), None, 100);
+    let n_rows = state.pages.last().unwrap().rows.len();
+    assert!(n_rows > 25, "it has to scroll over several tables: {n_rows}");
+    for _ in 0..n_rows {
+        terminal.draw(|frame| draw(frame, &mut state, &theme)).unwrap();
+        let shown = text(terminal.backend().buffer());
+        let lines: Vec<&str> = shown.lines().collect();
+        let page = state.pages.last().unwrap();
+        for at in 0..state.body.height.into() {
+            let Some(row) = page.rows.get(page.at.at_line(at)) else { continue };
+            let line = lines[usize::from(state.body.y) + at];
+            let first = row.segments.first().map_or("", |segment| segment.text.trim_end());
+            assert!(line.contains(first), "row {at}, {first:?}:\n{shown}");
+        }
+        press_on(&mut state, 'j');
+    }
+}
+
+#[test]
 fn variables_lead_to_their_layout_and_back() {
     let source = Sampled::new();
     let mut inspector = source.inspector();
