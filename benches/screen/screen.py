@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Times the screen as whoever sits before it sees it: usage `benches/screen/screen.py BINARY`.
 
-The real binary runs in a pseudo-terminal. Of a program of three threads, two million samples a minute are recorded once;
-`report` shows the recording, of which a million samples and more are in the history, and keys are pressed. Then a page of
-90,000 rows is scrolled. FRAME is the
-time from a key to the first bytes of the new picture, CONTENT to the last ones before it stands still. Then the first
-screen of `demo` and of `top -p` is timed, from the start of the process to the first row of an object, and what the screen
-of an idle target takes of a core. It prints figures and judges none.
+The real binary runs in a pseudo-terminal. Of a program of three threads, two million samples a minute are recorded
+once; `report` shows the recording, of which a million samples and more are in the history, and keys are pressed. Then
+a page of 90,000 rows is scrolled. FRAME is the time from a key to the first bytes of the new picture, CONTENT to the
+last ones before it stands still. Then the first screen of `demo` and of `top -p` is timed, from the start of the
+process to the first row of an object, and what the screen of an idle target takes of a core. It prints figures and
+judges none.
 """
 
 import fcntl

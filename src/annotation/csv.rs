@@ -3,49 +3,47 @@
 use super::document::AnnotationDocument;
 use super::text::CodeView;
 use crate::export::csv::{FieldColumn, write_fields, write_titles};
-use serde_json::json;
 use std::io::{self, Write};
 
+/// Columns of the function.
+const CODE_COLUMNS: [FieldColumn; 2] = [("function", "/function"), ("module", "/module")];
+
 /// Columns of instructions.
-const INSTRUCTION_COLUMNS: [FieldColumn; 24] = [
-    ("function", "/code/function"),
-    ("module", "/code/module"),
-    ("address", "/row/address"),
-    ("bytes", "/row/bytes"),
-    ("text", "/row/text"),
-    ("file", "/row/file"),
-    ("line", "/row/line"),
-    ("approximate", "/row/approximate"),
-    ("statement", "/row/statement"),
-    ("out_of_order", "/row/out_of_order"),
-    ("innermost_function", "/row/inlined/0/function"),
-    ("access", "/row/access"),
-    ("size", "/row/size"),
-    ("operand", "/row/operand"),
-    ("operand_reason", "/row/operand_reason"),
-    ("object", "/row/object"),
-    ("name", "/row/objects/0/name"),
-    ("waited", "/row/waited"),
-    ("reported", "/row/reported"),
-    ("loads", "/row/loads"),
-    ("stores", "/row/stores"),
-    ("not_memory", "/row/not_memory"),
-    ("latency", "/row/latency"),
-    ("cut", "/row/cut"),
+const INSTRUCTION_COLUMNS: [FieldColumn; 22] = [
+    ("address", "/address"),
+    ("bytes", "/bytes"),
+    ("text", "/text"),
+    ("file", "/file"),
+    ("line", "/line"),
+    ("approximate", "/approximate"),
+    ("statement", "/statement"),
+    ("out_of_order", "/out_of_order"),
+    ("innermost_function", "/inlined/0/function"),
+    ("access", "/access"),
+    ("size", "/size"),
+    ("operand", "/operand"),
+    ("operand_reason", "/operand_reason"),
+    ("object", "/object"),
+    ("name", "/objects/0/name"),
+    ("waited", "/waited"),
+    ("reported", "/reported"),
+    ("loads", "/loads"),
+    ("stores", "/stores"),
+    ("not_memory", "/not_memory"),
+    ("latency", "/latency"),
+    ("cut", "/cut"),
 ];
 
 /// Columns of source lines.
-const LINE_COLUMNS: [FieldColumn; 10] = [
-    ("function", "/code/function"),
-    ("module", "/code/module"),
-    ("file", "/row/file"),
-    ("line", "/row/line"),
-    ("text", "/row/text"),
-    ("approximate", "/row/approximate"),
-    ("waited", "/row/waited"),
-    ("reported", "/row/reported"),
-    ("object", "/row/object"),
-    ("cut", "/row/cut"),
+const LINE_COLUMNS: [FieldColumn; 8] = [
+    ("file", "/file"),
+    ("line", "/line"),
+    ("text", "/text"),
+    ("approximate", "/approximate"),
+    ("waited", "/waited"),
+    ("reported", "/reported"),
+    ("object", "/object"),
+    ("cut", "/cut"),
 ];
 
 /// Writes all rows of `document`: cutoffs leave none out, they are told.
@@ -62,10 +60,9 @@ pub(crate) fn write(
         CodeView::Instructions => (&INSTRUCTION_COLUMNS[..], "instructions"),
         CodeView::Lines => (&LINE_COLUMNS[..], "lines"),
     };
-    write_titles(columns, out)?;
+    write_titles(&[&CODE_COLUMNS, columns], out)?;
     for row in code[rows].as_array().into_iter().flatten() {
-        let of = json!({ "function": code["function"], "module": code["module"] });
-        write_fields(columns, &json!({ "code": of, "row": row }), out)?;
+        write_fields(&[(&CODE_COLUMNS, &code), (columns, row)], out)?;
     }
     out.flush()
 }

@@ -122,10 +122,10 @@ impl Shown<'_> {
         }
         let annotation = Annotation::new(found, sums, &events, &inspector, options.cutoffs, names);
         let mut out = stdout().lock();
-        let document = AnnotationDocument::of(&annotation);
+        let document = || AnnotationDocument::of(&annotation);
         match options.form {
-            AnswerForm::Json => json::write(&document, &mut out),
-            AnswerForm::Csv => Ok(csv::write(&document, options.view, &mut out)?),
+            AnswerForm::Json => json::write(&document(), &mut out),
+            AnswerForm::Csv => Ok(csv::write(&document(), options.view, &mut out)?),
             AnswerForm::Text => Ok(text::render(&annotation, options.view, has_color, &mut out)?),
         }
     }

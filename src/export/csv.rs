@@ -12,28 +12,28 @@ use std::io::{self, Write};
 /// A column of rows that are JSON: its title, and the pointer to its field (RFC 6901).
 pub(crate) type FieldColumn = (&'static str, &'static str);
 
-/// Writes the titles of `columns`.
+/// Writes the titles of the columns of `parts`.
 ///
 /// # Errors
 /// Those of `out`.
-pub(crate) fn write_titles(columns: &[FieldColumn], out: &mut dyn Write) -> io::Result<()> {
-    let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+pub(crate) fn write_titles(parts: &[&[FieldColumn]], out: &mut dyn Write) -> io::Result<()> {
+    let titles: Vec<&str> = parts.iter().copied().flatten().map(|(title, _)| *title).collect();
     write!(out, "{}\r\n", titles.join(","))
 }
 
-/// Writes the fields of `row` that `columns` point to. A field without a text is one that nothing measured;
-/// those of an array have a space between them.
+/// Writes one row, whose parts have columns of their own. A field without a text is one that nothing measured; those of
+/// an array have a space between them.
 ///
 /// # Errors
 /// Those of `out`.
 pub(crate) fn write_fields(
-    columns: &[FieldColumn],
-    row: &Value,
+    parts: &[(&[FieldColumn], &Value)],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let fields = columns.iter().map(|(_, pointer)| row.pointer(pointer).map(field));
-    let fields: Vec<String> = fields.map(Option::unwrap_or_default).collect();
-    write!(out, "{}\r\n", fields.join(","))
+    let fields = parts.iter().flat_map(|(columns, part)| {
+        columns.iter().map(|(_, pointer)| part.pointer(pointer).map(field).unwrap_or_default())
+    });
+    write!(out, "{}\r\n", fields.collect::<Vec<_>>().join(","))
 }
 
 fn field(value: &Value) -> String {

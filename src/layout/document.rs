@@ -11,31 +11,32 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Columns of the sheet, which has a row for each member, hole and padding.
-const COLUMNS: [FieldColumn; 23] = [
-    ("layout", "/layout/type"),
-    ("unit", "/layout/unit"),
-    ("entry", "/layout/entry"),
-    ("offset", "/member/offset"),
-    ("size", "/member/size"),
-    ("first_bit", "/member/bits/first"),
-    ("bits", "/member/bits/width"),
-    ("name", "/member/name"),
-    ("type", "/member/type"),
-    ("kind", "/member/kind"),
-    ("depth", "/member/depth"),
-    ("elements", "/member/elements"),
-    ("is_arm", "/member/is_arm"),
-    ("cache_line", "/member/cache_line"),
-    ("mark", "/member/mark"),
-    ("samples", "/member/samples"),
-    ("time_ns", "/member/time_ns"),
-    ("reads", "/member/reads"),
-    ("writes", "/member/writes"),
-    ("n_threads", "/member/n_threads"),
-    ("threads", "/member/threads"),
-    ("line_waits", "/member/first_touch/waits"),
-    ("first", "/member/first_touch/first"),
+/// Columns of a layout.
+const LAYOUT_COLUMNS: [FieldColumn; 3] =
+    [("layout", "/type"), ("unit", "/unit"), ("entry", "/entry")];
+
+/// Columns of a member, hole or padding: each has a row.
+const MEMBER_COLUMNS: [FieldColumn; 20] = [
+    ("offset", "/offset"),
+    ("size", "/size"),
+    ("first_bit", "/bits/first"),
+    ("bits", "/bits/width"),
+    ("name", "/name"),
+    ("type", "/type"),
+    ("kind", "/kind"),
+    ("depth", "/depth"),
+    ("elements", "/elements"),
+    ("is_arm", "/is_arm"),
+    ("cache_line", "/cache_line"),
+    ("mark", "/mark"),
+    ("samples", "/samples"),
+    ("time_ns", "/time_ns"),
+    ("reads", "/reads"),
+    ("writes", "/writes"),
+    ("n_threads", "/n_threads"),
+    ("threads", "/threads"),
+    ("line_waits", "/first_touch/waits"),
+    ("first", "/first_touch/first"),
 ];
 
 /// One layout. Scripts rely on the fields of the issue; the others may grow.
@@ -147,11 +148,12 @@ impl<'a> LayoutDocument<'a> {
     /// Those of `out`.
     pub(crate) fn write_csv(&self, is_first: bool, out: &mut dyn Write) -> io::Result<()> {
         if is_first {
-            csv::write_titles(&COLUMNS, out)?;
+            csv::write_titles(&[&LAYOUT_COLUMNS, &MEMBER_COLUMNS], out)?;
         }
         let layout = json!({ "type": self.name, "unit": self.unit, "entry": self.entry });
         for member in &self.members {
-            csv::write_fields(&COLUMNS, &json!({ "layout": layout, "member": member }), out)?;
+            let member = serde_json::to_value(member)?;
+            csv::write_fields(&[(&LAYOUT_COLUMNS, &layout), (&MEMBER_COLUMNS, &member)], out)?;
         }
         Ok(())
     }

@@ -6,34 +6,38 @@ use dataspace_proto::snapshot::SCHEMA;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// Columns of the sheet, which has a row for each part of a line.
-const COLUMNS: [FieldColumn; 26] = [
-    ("line", "/line/line"),
-    ("pid", "/line/pid"),
-    ("sharing", "/line/sharing"),
-    ("verdict", "/line/verdict"),
-    ("advice", "/line/advice"),
-    ("line_samples", "/line/samples"),
-    ("line_samples_at_stake", "/line/samples_at_stake"),
-    ("line_time_ns", "/line/time_ns"),
-    ("at_stake_ns", "/line/at_stake_ns"),
-    ("object", "/part/object"),
-    ("name", "/part/name"),
-    ("offset", "/part/offset"),
-    ("index", "/part/index"),
-    ("tid", "/part/tid"),
-    ("comm", "/part/comm"),
-    ("address", "/part/address"),
-    ("line_offset", "/part/line_offset"),
-    ("size", "/part/size"),
-    ("reads", "/part/reads"),
-    ("writes", "/part/writes"),
-    ("samples", "/part/samples"),
-    ("samples_at_stake", "/part/samples_at_stake"),
-    ("time_ns", "/part/time_ns"),
-    ("function", "/part/function"),
-    ("module", "/part/module"),
-    ("source", "/part/source"),
+/// Columns of a cache line.
+const LINE_COLUMNS: [FieldColumn; 9] = [
+    ("line", "/line"),
+    ("pid", "/pid"),
+    ("sharing", "/sharing"),
+    ("verdict", "/verdict"),
+    ("advice", "/advice"),
+    ("line_samples", "/samples"),
+    ("line_samples_at_stake", "/samples_at_stake"),
+    ("line_time_ns", "/time_ns"),
+    ("at_stake_ns", "/at_stake_ns"),
+];
+
+/// Columns of a part of it: each has a row.
+const PART_COLUMNS: [FieldColumn; 17] = [
+    ("object", "/object"),
+    ("name", "/name"),
+    ("offset", "/offset"),
+    ("index", "/index"),
+    ("tid", "/tid"),
+    ("comm", "/comm"),
+    ("address", "/address"),
+    ("line_offset", "/line_offset"),
+    ("size", "/size"),
+    ("reads", "/reads"),
+    ("writes", "/writes"),
+    ("samples", "/samples"),
+    ("samples_at_stake", "/samples_at_stake"),
+    ("time_ns", "/time_ns"),
+    ("function", "/function"),
+    ("module", "/module"),
+    ("source", "/source"),
 ];
 
 /// The whole answer. `reads` and `writes` are samples; what nothing measured is null.
@@ -59,14 +63,11 @@ pub(crate) fn of(rows: &SharingRows) -> Value {
 /// # Errors
 /// Those of `out`.
 pub(crate) fn write_csv(rows: &SharingRows, out: &mut dyn Write) -> io::Result<()> {
-    csv::write_titles(&COLUMNS, out)?;
+    csv::write_titles(&[&LINE_COLUMNS, &PART_COLUMNS], out)?;
     for row in &rows.lines {
-        let mut fields = json!({ "line": line(row) });
-        // Each has its own row.
-        fields["line"]["parts"] = Value::Null;
-        for row in &row.parts {
-            fields["part"] = part(row);
-            csv::write_fields(&COLUMNS, &fields, out)?;
+        let line = line(row);
+        for part in row.parts.iter().map(part) {
+            csv::write_fields(&[(&LINE_COLUMNS, &line), (&PART_COLUMNS, &part)], out)?;
         }
     }
     out.flush()

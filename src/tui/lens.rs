@@ -51,6 +51,11 @@ impl Lens {
         self.by_variable || self.group.is_some()
     }
 
+    /// The window that sums are of, where the history was asked; otherwise each window has its own.
+    pub(super) fn only_window(&self, window: Window) -> Option<Window> {
+        self.is_needed().then_some(window)
+    }
+
     /// All conditions as one expression, with another one.
     pub(super) fn filter(&self, other: Option<&str>) -> Option<String> {
         let own = self.conditions.iter().map(|condition| condition.expression.as_str());

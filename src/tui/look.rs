@@ -1,11 +1,11 @@
 //! Asks the history what the screen is to show: through the lens, on the page that is open, and hottest lines.
 
-use super::lens::{Lens, begin_s, condition_of, shown};
+use super::lens::{Lens, begin_s, shown};
 use super::page::code::CodeWishes;
 use super::page::object::ObjectWishes;
 use super::page::{PageRow, Subject, choice, code, layout, object, sharing, time};
 use super::state::ScreenState;
-use super::variable::VariableRows;
+use super::variable::{VariableRows, condition_among};
 use super::view;
 use crate::annotation::subject::CodeSubject;
 use crate::arrangement::descendants_first;
@@ -102,7 +102,7 @@ fn put_own_rows(state: &mut ScreenState, width: usize) -> bool {
     let first = || match &page.subject {
         Subject::Object(id) => {
             let object = state.object(*id)?;
-            let window = state.lens.is_needed().then_some(state.arrangement().window);
+            let window = state.lens.only_window(state.arrangement().window);
             let wishes = ObjectWishes { window, names: state.arrangement().names, width };
             Some(object::rows(&state.snapshot, object, &[], wishes))
         }
@@ -119,11 +119,7 @@ fn put_own_rows(state: &mut ScreenState, width: usize) -> bool {
 fn own_rows(state: &ScreenState, subject: &Subject, width: usize) -> Option<Vec<PageRow>> {
     Some(match subject {
         Subject::Group => choice::keys(&state.own_keys, state.lens.group.as_deref()),
-        Subject::Columns => {
-            let is_chosen = !state.columns.is_empty();
-            let chosen = if is_chosen { &state.columns } else { &state.seen_columns };
-            choice::columns(chosen, &state.whole)
-        }
+        Subject::Columns => choice::columns(state.chosen_columns(), &state.whole),
         Subject::Warnings => warning_rows(state, width),
         Subject::Help => view::help_rows(state),
         Subject::Object(_)
@@ -219,12 +215,6 @@ impl Wish {
 
     fn object(&self, id: u32) -> Option<&ObjectLine> {
         self.shown.objects.iter().find(|object| object.id == id)
-    }
-
-    /// The condition that a sample is of an object or of what is inside of it.
-    fn condition(&self, object: &ObjectLine) -> String {
-        let row = self.variables.get(&object.id);
-        row.map_or_else(|| condition_of(object), |row| row.condition.clone())
     }
 
     /// The table through the lens.
@@ -330,18 +320,20 @@ impl Wish {
         let Some(object) = self.object(id) else {
             return vec![PageRow::text("the object is no longer in the list", Tone::Faint)];
         };
-        let queries = object::queries(&self.condition(object), &self.lens, self.window);
+        let queries =
+            object::queries(&condition_among(&self.variables, object), &self.lens, self.window);
         let answers: Vec<Result<QueryAnswer, String>> =
             queries.into_iter().map(|query| self.ask(source, query)).collect();
-        let window = self.lens.is_needed().then_some(self.window);
+        let window = self.lens.only_window(self.window);
         let wishes = ObjectWishes { window, names: self.names, width: self.width };
         object::rows(&self.shown, object, &answers, wishes)
     }
 
     fn time_rows(&self, source: &dyn Source, id: Option<u32>) -> Vec<PageRow> {
         let object = id.and_then(|id| self.object(id));
-        let condition =
-            object.map(|object| self.condition(object)).filter(|_| self.lens.group.is_none());
+        let condition = object
+            .map(|object| condition_among(&self.variables, object))
+            .filter(|_| self.lens.group.is_none());
         let filter = self.lens.filter(condition.as_deref());
         let now_s = self.whole.elapsed_ns / 1_000_000_000 + 1;
         let end = self.lens.end_s.unwrap_or(now_s);

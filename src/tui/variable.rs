@@ -1,13 +1,14 @@
 //! Types told apart by the variables that their objects are in: `order · g_orders`.
 
 use super::lens::{FIRST_OWN_ID, add, condition_of, kept, metrics};
-use crate::arrangement::{descendants_first, parents};
+use crate::arrangement::parents;
 use crate::session::question::quoted;
 use dataspace_proto::query::{KeyValue, QueryAnswer};
 use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};
 use dataspace_proto::window::Windows;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::iter::successors;
 use std::sync::Arc;
 
 /// Rows that are of one variable, by their numbers.
@@ -48,7 +49,9 @@ pub(super) fn unfolded(
     answer: &QueryAnswer,
 ) -> (Vec<ObjectLine>, VariableRows) {
     let objects = &snapshot.objects;
-    let roots = roots(objects);
+    let parents = parents(objects);
+    let upwards = |idx: usize| successors(Some(idx), |at| parents[*at]);
+    let root_of = |idx: usize| upwards(idx).last().unwrap_or(idx);
     // Of two types of one descriptor the first one has both, as in [`kept`].
     let places: HashMap<&str, usize> =
         objects.iter().enumerate().rev().map(|(idx, object)| (&*object.object, idx)).collect();
@@ -61,44 +64,32 @@ pub(super) fn unfolded(
             KeyValue::Text(variable) => Some(variable.as_str()),
             _ => None,
         };
-        let of_variable = sums.entry(roots[idx]).or_default().entry(variable).or_default();
-        add(of_variable.entry(idx).or_default(), &metrics(&row.metrics));
+        let of_variable = sums.entry(root_of(idx)).or_default().entry(variable).or_default();
+        let sum = metrics(&row.metrics);
+        for at in upwards(idx) {
+            add(of_variable.entry(at).or_default(), &sum);
+        }
     }
     sums.retain(|root, of| {
         objects[*root].kind == ObjectKind::Aggregate && of.keys().any(Option::is_some)
     });
     let lengths = snapshot.window_lengths();
-    let mut lines = kept(snapshot, answer);
-    let inside = |idx: usize| roots[idx] != idx && sums.contains_key(&roots[idx]);
-    let mut idx = 0;
-    lines.retain(|_| {
-        idx += 1;
-        !inside(idx - 1)
-    });
-    let upwards = descendants_first(objects);
-    let parents: HashMap<usize, usize> = upwards.iter().copied().collect();
+    let is_replaced = |idx: usize| parents[idx].is_some() && sums.contains_key(&root_of(idx));
+    let whole = kept(snapshot, answer).into_iter().enumerate();
+    let whole = whole.filter(|(idx, _)| !is_replaced(*idx)).map(|(_, line)| line);
+    let mut lines: Vec<ObjectLine> = whole.collect();
     let (mut ids, mut of_variables) = (OwnIds::default(), HashMap::new());
     for (&root, of_root) in &sums {
         for (variable, own) in of_root {
-            let mut own = own.clone();
-            for &(child, parent) in upwards.iter().filter(|(child, _)| roots[*child] == root) {
-                if child != root
-                    && let Some(sum) = own.get(&child).cloned()
-                {
-                    add(own.entry(parent).or_default(), &sum);
-                }
-            }
             let id_of: HashMap<usize, u32> = own
                 .keys()
                 .map(|&idx| (idx, ids.of((variable, &*objects[idx].object, objects[idx].id))))
                 .collect();
-            for (&idx, sum) in &own {
+            for (&idx, sum) in own {
                 let object = &objects[idx];
-                let around = if idx == root { None } else { parents.get(&idx) };
-                let around = around.and_then(|around| id_of.get(around)).copied();
                 lines.push(ObjectLine {
                     id: id_of[&idx],
-                    parent_id: around.or(Some(object.id)),
+                    parent_id: Some(parents[idx].map_or(object.id, |around| id_of[&around])),
                     metrics: Windows::new(lengths, |_| sum.clone()),
                     ..of_variable(&objects[root], object, *variable)
                 });
@@ -114,11 +105,9 @@ pub(super) fn unfolded(
     (lines, of_variables)
 }
 
-/// By object: the outermost one that it is inside of.
-fn roots(objects: &[ObjectLine]) -> Vec<usize> {
-    let parents = parents(objects);
-    let root = |idx| std::iter::successors(Some(idx), |at| parents[*at]).last().unwrap_or(idx);
-    (0..objects.len()).map(root).collect()
+/// The condition that a sample is of an object, of which `rows` may tell the variable, or of what is inside of it.
+pub(super) fn condition_among(rows: &VariableRows, object: &ObjectLine) -> String {
+    rows.get(&object.id).map_or_else(|| condition_of(object), |row| row.condition.clone())
 }
 
 /// The names of `object`, which is the type `root` or inside of it, in one variable.

@@ -98,13 +98,13 @@ impl<'a> LayoutPrinter<'a> {
         notes.extend(of_samples);
         let is_first = self.n_printed == 0;
         self.n_printed += 1;
-        let document = LayoutDocument::new(found, &rows, &notes);
+        let document = || LayoutDocument::new(found, &rows, &notes);
         match self.format.form {
             AnswerForm::Json => {
-                serde_json::to_writer(&mut self.out, &document)?;
+                serde_json::to_writer(&mut self.out, &document())?;
                 self.out.write_all(b"\n")?;
             }
-            AnswerForm::Csv => document.write_csv(is_first, &mut self.out)?,
+            AnswerForm::Csv => document().write_csv(is_first, &mut self.out)?,
             AnswerForm::Text => {
                 if !is_first {
                     writeln!(self.out)?;

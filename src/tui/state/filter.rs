@@ -1,8 +1,9 @@
 //! Filters by what is under the cursor.
 
-use super::super::lens::{Condition, condition_of};
+use super::super::lens::Condition;
 use super::super::page::{Meaning, Page, Subject};
 use super::super::rows::Rows;
+use super::super::variable::condition_among;
 use super::ScreenState;
 use crate::text::visible;
 use dataspace_proto::query::KeyValue;
@@ -48,8 +49,7 @@ impl ScreenState {
 
     /// The expression that is true for samples of an object, or of what is inside of it.
     pub(in crate::tui) fn expression(&self, object: &ObjectLine) -> String {
-        let row = self.variables.get(&object.id);
-        row.map_or_else(|| condition_of(object), |row| row.condition.clone())
+        condition_among(&self.variables, object)
     }
 
     /// The descriptor of an object, without the variable that its row may be of.

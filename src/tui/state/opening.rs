@@ -155,10 +155,13 @@ impl ScreenState {
         self.id_of(&next.object)
     }
 
+    /// The columns that were chosen, or else those of the last picture.
+    pub(in crate::tui) fn chosen_columns(&self) -> &[Column] {
+        if self.columns.is_empty() { &self.seen_columns } else { &self.columns }
+    }
+
     pub(super) fn turn_column(&mut self, column: Column) {
-        if self.columns.is_empty() {
-            self.columns = self.seen_columns.clone();
-        }
+        self.columns = self.chosen_columns().to_vec();
         match self.columns.iter().position(|shown| *shown == column) {
             Some(at) => drop(self.columns.remove(at)),
             None => self.columns.push(column),
