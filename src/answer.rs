@@ -3,6 +3,7 @@
 use crate::arrangement::ObjectNames;
 use crate::export::csv::quoted;
 use crate::header::Tone;
+use crate::session::Source;
 use crate::session::question::Question;
 use crate::table::{DEFAULT_LIMIT, Printer, TableOptions};
 use crate::text::visible;
@@ -66,21 +67,57 @@ fn cell(metric: Metric, metrics: &QueryMetrics, total: &QueryMetrics) -> String 
     }
 }
 
-/// Writes a table below the header of `snapshot`.
+/// Asks a session, and writes a table for each answer.
+///
+/// # Errors
+/// Where it cannot answer; those of `out`.
+pub(crate) fn write_asked(
+    source: &dyn Source,
+    questions: &[Question],
+    options: &TableOptions,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let answers = questions.iter().map(|question| Ok((question, source.ask(question)?)));
+    let answers = answers.collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(write_tables(&source.snapshot(), &answers, options, out)?)
+}
+
+/// Writes a table for each answer below the header of `snapshot`.
 ///
 /// # Errors
 /// Those of `out`.
-pub(crate) fn write_table(
+pub(crate) fn write_tables(
     snapshot: &Snapshot,
-    question: &Question,
-    answer: &QueryAnswer,
+    answers: &[(&Question, QueryAnswer)],
     options: &TableOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut printer = Printer { out, has_color: options.has_color };
     printer.header(snapshot, options.window)?;
-    let n_shown = options.selection.limit.unwrap_or(DEFAULT_LIMIT).min(answer.rows.len());
     let names = ObjectNames::of(&snapshot.objects, options.names);
+    for (idx, (question, answer)) in answers.iter().enumerate() {
+        if idx != 0 {
+            printer.out.write_all(b"\n")?;
+        }
+        write_rows((question, answer), &names, options.selection.limit, &mut printer)?;
+    }
+    if let Some((_, answer)) = answers.first() {
+        printer.toned(format!("\n{}", held(answer)), Tone::Faint)?;
+    }
+    printer.warnings(&snapshot.warnings)?;
+    printer.out.flush()
+}
+
+/// Writes the rows of one answer, at most `limit`.
+fn write_rows(
+    (question, answer): (&Question, &QueryAnswer),
+    names: &ObjectNames,
+    limit: Option<usize>,
+    printer: &mut Printer<'_>,
+) -> io::Result<()> {
+    let is_of_samples = question.is_of_samples();
+    let default = if is_of_samples { usize::MAX } else { DEFAULT_LIMIT };
+    let n_shown = limit.unwrap_or(default).min(answer.rows.len());
     let metrics = question.metrics();
     let titles = metrics.iter().map(|metric| metric.name().to_uppercase().replace('_', " "));
     let mut lines = vec![titles.collect::<Vec<_>>()];
@@ -88,10 +125,12 @@ pub(crate) fn write_table(
     let of = |sums: &QueryMetrics| -> Vec<String> {
         metrics.iter().map(|metric| cell(*metric, sums, &answer.total)).collect()
     };
-    lines.push(of(&answer.total));
-    let mut total_keys = vec![String::new(); answer.by.len()];
-    total_keys[0] = "(all)".to_owned();
-    keys.push(total_keys);
+    if !is_of_samples {
+        lines.push(of(&answer.total));
+        let mut total_keys = vec![String::new(); answer.by.len()];
+        total_keys[0] = "(all)".to_owned();
+        keys.push(total_keys);
+    }
     for row in &answer.rows[..n_shown] {
         lines.push(of(&row.metrics));
         let shown = |(key, value): (&String, &KeyValue)| match value {
@@ -99,6 +138,7 @@ pub(crate) fn write_table(
             KeyValue::Text(object) if matches!(&**key, "object" | "aggregate") => {
                 visible(names.spelled(object)).into_owned()
             }
+            KeyValue::Number(time_ns) if key == "time" => format!("{:.6}", *time_ns as f64 / 1e9),
             value => visible(&text(value)).into_owned(),
         };
         keys.push(answer.by.iter().zip(&row.key).map(shown).collect());
@@ -124,14 +164,15 @@ pub(crate) fn write_table(
         printer.toned("no sample meets the filter", Tone::Strong)?;
     }
     let n_more = answer.rows.len() - n_shown;
+    if is_of_samples {
+        return Ok(());
+    }
     if n_more > 0 {
         printer.toned(format!("… and {n_more} more (--limit N shows more)"), Tone::Plain)?;
     } else if answer.truncated {
         printer.toned("… and more (--limit N shows more)", Tone::Plain)?;
     }
-    printer.toned(format!("\n{}", held(answer)), Tone::Faint)?;
-    printer.warnings(&snapshot.warnings)?;
-    printer.out.flush()
+    Ok(())
 }
 
 /// The part of the span's samples that the answer rests on.

@@ -249,6 +249,8 @@ pub(crate) struct TopOptions {
     pub(crate) selection: Selection,
     /// A question whose answer is shown in place of objects.
     pub(crate) query: Option<Query>,
+    /// A question for single samples, which are shown below that answer where people read it.
+    pub(crate) newest: Option<Query>,
     /// The window shown first, where the user said so.
     pub(crate) window: Option<Window>,
     /// Spelling of the objects.

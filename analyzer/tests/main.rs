@@ -21,6 +21,7 @@ mod hunting;
 mod joining;
 mod layouts;
 mod listing;
+mod moving;
 mod naming;
 mod passing;
 mod peer;

@@ -29,6 +29,10 @@ pub struct Query {
     /// Most rows in the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
+    /// So many of the newest samples that the filter keeps, newest first, each a row of its own, in the place of sums; of
+    /// up to 16 keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<usize>,
     /// Names for expressions, which may then be used as keys are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keys: BTreeMap<String, String>,

@@ -93,6 +93,12 @@ pub struct SampleLine {
     pub access: Option<Access>,
     /// Bytes that the trigger touches.
     pub size: Option<u32>,
+    /// Value of these bytes before the access, where the registers of a breakpoint's sample tell it.
+    #[serde(default)]
+    pub old: Option<Arc<str>>,
+    /// Their value after it.
+    #[serde(default)]
+    pub new: Option<Arc<str>>,
     /// Descriptor of the data object.
     pub object: Option<Arc<str>>,
     /// The same as a programmer writes it.

@@ -85,6 +85,9 @@ pub(crate) struct WindowsArgs {
     pub(crate) lengths: Option<WindowLengths>,
 }
 
+/// Keys of the newest samples, where none are said.
+const SAMPLE_KEYS: [&str; 7] = ["time", "thread", "comm", "access", "object", "function", "line"];
+
 /// Objects to show.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = VIEW)]
@@ -104,7 +107,7 @@ pub(crate) struct QueryArgs {
     /// Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable,
     /// function, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access,
     /// memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index,
-    /// offset, alignment, size, event; or an expression over them, as in 'address / 4096'.
+    /// offset, alignment, size, old, new, event; or an expression over them, as in 'address / 4096'.
     #[arg(long, value_name = "KEY,...", value_parser = value::keys)]
     pub(crate) by: Option<value::KeyList>,
     /// Count only samples for which the expression is true: 'function == "main" && access == "store"'.
@@ -113,6 +116,9 @@ pub(crate) struct QueryArgs {
     /// Metrics to show: samples, share, loads, stores, latency, tlb_misses, locked, hitm, remote, period.
     #[arg(long, value_name = "METRIC,...", value_delimiter = ',')]
     pub(crate) metrics: Vec<String>,
+    /// Show the newest N samples, each in a row, in the place of sums.
+    #[arg(long, value_name = "N", value_parser = value::limit, conflicts_with = "sort")]
+    pub(crate) newest: Option<usize>,
     /// The metric that puts rows in order, most first [default: the first one shown].
     #[arg(long, value_name = "METRIC")]
     pub(crate) sort: Option<String>,
@@ -151,6 +157,7 @@ impl ViewArgs {
             interval: self.interval.unwrap_or(DEFAULT_INTERVAL),
             duration: self.duration,
             query: self.query.resolve(self.selection.limit),
+            newest: None,
             selection: self.selection.resolve(),
             window: self.window.or(default_window),
             names: self.names.how,
@@ -172,13 +179,16 @@ impl SelectionArgs {
 impl QueryArgs {
     /// The question, if one is asked; with at most `limit` rows in its answer.
     pub(crate) fn resolve(self, limit: Option<usize>) -> Option<Query> {
-        let Self { by, condition: filter, metrics, sort, span, keys } = self;
+        let Self { by, condition: filter, metrics, newest, sort, span, keys } = self;
         let is_asked = by.is_some() || filter.is_some() || sort.is_some() || span.is_some();
-        if !is_asked && metrics.is_empty() && keys.is_empty() {
+        if !is_asked && metrics.is_empty() && keys.is_empty() && newest.is_none() {
             return None;
         }
-        let by = by.map_or_else(|| vec!["object".to_owned()], |by| by.0);
-        Some(Query { by, filter, metrics, sort, span, limit, keys: keys.into_iter().collect() })
+        let default = if newest.is_some() { &SAMPLE_KEYS[..] } else { &["object"] };
+        let by =
+            by.map_or_else(|| default.iter().map(|key| (*key).to_owned()).collect(), |by| by.0);
+        let keys = keys.into_iter().collect();
+        Some(Query { by, filter, metrics, newest, sort, span, limit, keys })
     }
 }
 

@@ -14,17 +14,28 @@ Examples:
   dataspace watch -p 4711 g_stats.hits            who reads and writes it
   dataspace watch -p 4711 'orders[3].price:w'     who writes it
   dataspace watch -p 4711 0x55d0c4a0e0c8/8        data at an address
+  dataspace watch -p 4711 g_stats.hits --newest 100 --csv   each access, with the values before and after
   dataspace watch -p 4711 head tail --duration 5 --json
 
 Each OBJECT takes one of the four debug registers that a thread has; they are given back at the end. It
 is a variable, or a member or element of one, of 1, 2, 4 or 8 bytes. :r, :w or :rw after it says which
-accesses count; the processor cannot watch for reads alone, so with :r writes are sampled too.";
+accesses count; the processor cannot watch for reads alone, so with :r writes are sampled too.
+
+OLD and NEW are the values before and after an access, where the registers after it tell them: both of a load, the
+new one of a store, the old one of an exchange; neither of `add $1,g_stats.hits`.";
 
 /// Breakpoints that a thread has (`DR0` to `DR3`, SDM volume 3, 19.2).
 const MAX_OBJECTS: usize = 4;
 
 /// Keys of the rows.
 const KEYS: [&str; 5] = ["thread", "comm", "object", "function", "line"];
+
+/// Keys of single accesses.
+const ACCESS_KEYS: [&str; 9] =
+    ["time", "thread", "comm", "access", "object", "old", "new", "function", "line"];
+
+/// Accesses that are shown below the sums.
+const DEFAULT_NEWEST: usize = 10;
 
 /// Metrics of the rows.
 const METRICS: [&str; 3] = ["samples", "loads", "stores"];
@@ -61,7 +72,10 @@ pub(crate) struct WatchArgs {
     /// Time between two looks.
     #[arg(long, value_name = "SECS", value_parser = value::interval, help_heading = VIEW)]
     interval: Option<Duration>,
-    /// Show at most N rows.
+    /// Show the newest N accesses, each in a row, without sums [default: 10, below the sums].
+    #[arg(long, value_name = "N", value_parser = value::limit, help_heading = VIEW)]
+    newest: Option<usize>,
+    /// Show at most N rows of sums.
     #[arg(long, value_name = "N", value_parser = value::limit, help_heading = VIEW)]
     limit: Option<usize>,
 }
@@ -91,12 +105,20 @@ impl WatchArgs {
         };
         let mut view = view.resolve(global.color, is_terminal);
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        view.query = Some(Query {
-            by: words(&KEYS),
-            metrics: words(&METRICS),
-            limit: self.limit,
-            ..Query::default()
-        });
+        let newest =
+            |newest| Query { by: words(&ACCESS_KEYS), newest: Some(newest), ..Query::default() };
+        match self.newest {
+            Some(asked) => view.query = Some(newest(asked)),
+            None => {
+                view.query = Some(Query {
+                    by: words(&KEYS),
+                    metrics: words(&METRICS),
+                    limit: self.limit,
+                    ..Query::default()
+                });
+                view.newest = Some(newest(DEFAULT_NEWEST));
+            }
+        }
         let event = EventArgs {
             period: Some(self.period.unwrap_or(1)),
             // Said, so that it holds for breakpoints too.

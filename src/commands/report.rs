@@ -97,7 +97,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
                     ReportFormat::Csv => answer::write_csv(question, &answer, &mut out)?,
                     _ => {
                         way_out.note(&snapshot);
-                        answer::write_table(&snapshot, question, &answer, &options, &mut out)?;
+                        answer::write_tables(&snapshot, &[(question, answer)], &options, &mut out)?;
                     }
                 }
                 Ok(())
@@ -116,6 +116,7 @@ fn screen_view(selection: Selection, names: Names, has_color: bool) -> TopOption
         duration: None,
         selection,
         query: None,
+        newest: None,
         window: Some(Window::All),
         names,
         has_color,

@@ -206,7 +206,7 @@ pub(super) fn show(
 ) -> anyhow::Result<()> {
     check_window(view.window, source.snapshot().window_lengths())?;
     let mut out = stdout().lock();
-    let question = view.query.clone().map(Question::new).transpose()?;
+    let questions = questions(view)?;
     match view.output {
         Output::Json => print_json(source, view, interrupt, &mut out),
         Output::Table | Output::JsonOnce | Output::Csv => {
@@ -214,9 +214,9 @@ pub(super) fn show(
             print_once(source, view, interrupt, &mut out)
         }
         Output::Screen => {
-            let shown = match &question {
-                Some(question) => tui::asked::run(source, question, view, interrupt),
-                None => tui::run(source, view, files, interrupt),
+            let shown = match questions.is_empty() {
+                true => tui::run(source, view, files, interrupt),
+                false => tui::asked::run(source, &questions, view, interrupt),
             };
             if shown.as_ref().is_ok_and(|shown| *shown == Leave::Asked)
                 && ends_with_answer(source, view)
@@ -229,7 +229,7 @@ pub(super) fn show(
             if shown? == Leave::HungUp {
                 return Ok(());
             }
-            if question.is_some() {
+            if !questions.is_empty() {
                 return print_snapshot(source, view, &mut out);
             }
             let limit = view.selection.limit.unwrap_or(FAREWELL_LIMIT);
@@ -332,13 +332,12 @@ fn print_snapshot(
         has_color: view.has_color,
         width: table::terminal_width(),
     };
-    if let Some(query) = view.query.clone() {
-        let question = Question::new(query)?;
-        let answer = source.ask(&question)?;
+    let questions = questions(view)?;
+    if let Some(question) = questions.first() {
         if view.output == Output::Csv {
-            return Ok(answer::write_csv(&question, &answer, out)?);
+            return Ok(answer::write_csv(question, &source.ask(question)?, out)?);
         }
-        return Ok(answer::write_table(&snapshot, &question, &answer, &options, out)?);
+        return answer::write_asked(source, &questions, &options, out);
     }
     if view.output == Output::Csv {
         return Ok(csv::write(&reduced(&snapshot, &view.selection), options.window, out)?);
@@ -346,6 +345,11 @@ fn print_snapshot(
     table::render(&snapshot, &options, out)?;
     out.flush()?;
     Ok(())
+}
+
+/// The questions whose answers are shown, one below the other, in the place of objects.
+fn questions(view: &TopOptions) -> Result<Vec<Question>, Failure> {
+    view.query.iter().chain(&view.newest).cloned().map(Question::new).collect()
 }
 
 /// Ends the session; a second interrupt ends us.
@@ -394,6 +398,7 @@ mod tests {
             duration,
             selection: Selection::default(),
             query: None,
+            newest: None,
             window: None,
             names: Names::default(),
             has_color: false,

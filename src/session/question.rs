@@ -68,6 +68,11 @@ impl Question {
         &self.inquiry.metrics
     }
 
+    /// Tells whether rows are single samples, and not sums.
+    pub(crate) const fn is_of_samples(&self) -> bool {
+        self.query.newest.is_some()
+    }
+
     /// Tells whether it asks why samples have no data object.
     pub(crate) fn has_reasons(&self) -> bool {
         self.inquiry.has_reasons()

@@ -23,19 +23,19 @@ const N_OTHER_LINES: usize = 10;
 /// Where the terminal cannot be drawn on, or the session has no answers.
 pub(crate) fn run(
     source: &dyn Source,
-    question: &Question,
+    questions: &[Question],
     options: &TopOptions,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Leave> {
     let keyboard = Keyboard::open()?;
     let mut screen = Screen::enter()?;
     let end = options.duration.map(|duration| Instant::now() + duration);
-    let mut text = asked(source, question, options, screen.height())?;
+    let mut text = asked(source, questions, options, screen.height())?;
     let mut refreshed = Instant::now();
     while !interrupt.is_set() && end.is_none_or(|end| Instant::now() < end) {
         if refreshed.elapsed() >= options.interval {
             refreshed = Instant::now();
-            match asked(source, question, options, screen.height()) {
+            match asked(source, questions, options, screen.height()) {
                 Ok(newer) => text = newer,
                 // A session that is gone answers no more: its last answer stays.
                 Err(_) if source.is_finished() => {}
@@ -67,11 +67,13 @@ pub(crate) fn run(
 /// The answer as it is now, in so many lines.
 fn asked(
     source: &dyn Source,
-    question: &Question,
+    questions: &[Question],
     view: &TopOptions,
     height: usize,
 ) -> anyhow::Result<String> {
-    let limit = height.saturating_sub(N_OTHER_LINES).max(1);
+    let n_singles =
+        questions.iter().map(|question| question.query.newest.map_or(0, |it| it + 2)).sum();
+    let limit = height.saturating_sub(N_OTHER_LINES).saturating_sub(n_singles).max(1);
     let options = TableOptions {
         window: Window::All,
         selection: Selection { limit: Some(limit), ..Selection::default() },
@@ -80,7 +82,6 @@ fn asked(
         width: None,
     };
     let mut text = Vec::new();
-    let answer = source.ask(question)?;
-    answer::write_table(&source.snapshot(), question, &answer, &options, &mut text)?;
+    answer::write_asked(source, questions, &options, &mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

@@ -110,3 +110,54 @@ fn names_that_lead_nowhere_say_what_there_is() {
         assert!(errors.contains("nothing is mapped at 0x7230"), "{errors}");
     }
 }
+
+/// The newest accesses, oldest first, each as its old and its new value.
+fn changes(answer: &Value) -> Vec<(Option<&str>, Option<&str>)> {
+    let rows = answer["rows"].as_array().unwrap();
+    let at = |key: &str| answer["by"].as_array().unwrap().iter().position(|by| by == key).unwrap();
+    let (old, new) = (at("old"), at("new"));
+    let changes = rows.iter().map(|row| (row["key"][old].as_str(), row["key"][new].as_str()));
+    changes.rev().collect()
+}
+
+#[test]
+fn values_before_and_after_are_told_as_the_program_counts() {
+    let program = compile("turns", &["-O0", "-g"]);
+    let (running, said) = Running::start(&program, &[]);
+    let pid = running.pid();
+    let items = said[0].trim_start_matches("items 0x");
+    let items = u64::from_str_radix(items, 16).unwrap();
+    let told = |member: &str| {
+        let object = format!("g_turns.{member}");
+        let all = ["--newest", "1000", "--max-overhead", "off"];
+        told(&[&["watch", "-p", &pid, &object][..], &all].concat())
+    };
+    let number = |text: &str| text.parse::<i64>().unwrap();
+    let Some(answer) = told("below") else { return };
+    let mut last = None;
+    for change in changes(&answer) {
+        let (old, new) = (change.0.map(number), change.1.map(number).unwrap());
+        match old {
+            Some(old) => assert_eq!(old, new, "a load: {answer}"),
+            None => {
+                let next = |last: i64| if last == 3 { -3 } else { last + 1 };
+                assert_eq!(new, last.map_or(new, next), "the next: {answer}");
+            }
+        }
+        last = Some(new);
+    }
+    assert!(changes(&answer).iter().filter(|(old, _)| old.is_none()).count() > 7, "{answer}");
+    // What has no sign, what points somewhere, and what is exchanged.
+    let Some(answer) = told("high") else { return };
+    let high = |new: Option<&str>| (200..=206).contains(&number(new.unwrap()));
+    assert!(changes(&answer).iter().all(|(old, new)| old.is_none() && high(*new)), "{answer}");
+    let Some(answer) = told("at") else { return };
+    let places: Vec<String> = (0..7).map(|idx| format!("{:#x}", items + 2 * idx)).collect();
+    let is_place = |new: &str| places.iter().any(|place| place == new);
+    assert!(changes(&answer).iter().all(|(_, new)| new.is_some_and(is_place)), "{answer}");
+    let Some(answer) = told("exchanged") else { return };
+    for (old, new) in changes(&answer) {
+        assert!((-3..=3).any(|below| old.map(number) == Some(below * 1000)), "{answer}");
+        assert_eq!(new, None, "no register has it: {answer}");
+    }
+}

@@ -12,6 +12,7 @@ pub mod recent_site;
 pub(crate) mod resumption;
 pub(crate) mod search;
 pub(crate) mod site_table;
+pub(crate) mod value_change;
 pub(crate) mod verdict;
 pub(crate) mod vote;
 pub(crate) mod witness;

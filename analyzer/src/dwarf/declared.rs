@@ -220,6 +220,9 @@ fn expression(header: &Header, of: &Type) -> Arc<TypeExpression> {
     };
     let named = |keyword, name: &str| TypeExpression::Named { keyword, name: Some(name.into()) };
     let made = match of {
+        Type::Number(name, n_bytes) if name.contains("unsigned") => {
+            number(name, Encoding::UnsignedInteger, *n_bytes)
+        }
         Type::Number(name, n_bytes) => number(name, Encoding::Integer, *n_bytes),
         Type::Float(name, n_bytes) => {
             number(name, Encoding::Other(gimli::DW_ATE_float.0), *n_bytes)

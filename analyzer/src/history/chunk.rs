@@ -1,5 +1,6 @@
 //! Some thousand samples, a column for each of their fields.
 
+use crate::x86_64::moved_value::ValueChange;
 use dataspace_proto::memory::{Access, Level, Region, Snoop, Tlb};
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
@@ -63,21 +64,27 @@ macro_rules! columns {
         pub(crate) struct Chunk {
             /// Rows that are there, the first of each column.
             len: usize,
+            /// Values before and after, of those rows that have some, by their numbers.
+            changes: Vec<(u16, ValueChange)>,
             $(pub(crate) $field: Box<[$type; CHUNK_ROWS]>,)*
         }
 
         impl Chunk {
-            /// Bytes of a full one.
+            /// Bytes of a full one without values.
             pub(crate) const BYTES: usize = CHUNK_ROWS * (0 $(+ size_of::<$type>())*);
 
             /// An empty one with room for all its rows.
             pub(crate) fn with_room() -> Self {
-                Self { len: 0, $($field: column(),)* }
+                Self { len: 0, changes: Vec::new(), $($field: column(),)* }
             }
 
             /// Adds rows to one that has room for them, a column after the other: memory written in runs costs half of what
             /// a row at a time does.
-            pub(crate) fn extend(&mut self, rows: &[Row]) {
+            ///
+            /// `changes` has the values of some of them, by their places in `rows`.
+            pub(crate) fn extend(&mut self, rows: &[Row], changes: &[(u16, ValueChange)]) {
+                let first = self.len as u16;
+                self.changes.extend(changes.iter().map(|(row, change)| (first + row, *change)));
                 let end = CHUNK_ROWS.min(self.len + rows.len());
                 $(
                     for (value, row) in self.$field[self.len..end].iter_mut().zip(rows) {
@@ -133,7 +140,7 @@ impl Chunk {
     pub(crate) fn of_rows(rows: &[Row], n_each: usize) -> Vec<std::sync::Arc<Self>> {
         let chunk = |rows: &[Row]| {
             let mut chunk = Self::with_room();
-            chunk.extend(rows);
+            chunk.extend(rows, &[]);
             chunk.into()
         };
         rows.chunks(n_each).map(chunk).collect()
@@ -148,8 +155,20 @@ impl Chunk {
     }
 
     /// Takes all rows away, and keeps their room.
-    pub(crate) const fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.len = 0;
+        self.changes.clear();
+    }
+
+    /// Bytes that it takes.
+    pub(crate) const fn bytes(&self) -> usize {
+        Self::BYTES + self.changes.capacity() * size_of::<(u16, ValueChange)>()
+    }
+
+    /// The values before and after the access of a row.
+    pub(crate) fn change(&self, row: usize) -> ValueChange {
+        let found = self.changes.binary_search_by_key(&row, |(own, _)| usize::from(*own));
+        found.map_or(ValueChange::UNKNOWN, |at| self.changes[at].1)
     }
 
     /// The times of its rows.

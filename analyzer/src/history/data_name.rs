@@ -3,6 +3,7 @@
 use crate::history::growing::{Frozen, Growing};
 use crate::limit;
 use crate::totals::rolling::ObjectIdx;
+use crate::types::scalar_notation::ScalarNotation;
 use dataspace_proto::reason::Reason;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(crate) struct DataName {
     pub(crate) member: Option<Arc<str>>,
     pub(crate) variable: Option<Arc<str>>,
     pub(crate) reason: Option<Reason>,
+    /// The way in which its values are written.
+    pub(crate) notation: ScalarNotation,
 }
 
 /// All names of a session.

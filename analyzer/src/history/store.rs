@@ -14,6 +14,7 @@ use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
 use crate::process::made_code::named_code;
 use crate::process::table::Backing;
+use crate::x86_64::moved_value::ValueChange;
 use dataspace_proto::record::Sample;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -50,6 +51,8 @@ pub(crate) struct History {
     open: Option<Chunk>,
     /// Samples that are in no chunk yet.
     newest: Vec<Row>,
+    /// Their values before and after, by their places in there, where they have some.
+    changes: Vec<(u16, ValueChange)>,
     pub(crate) names: DataNames,
     pub(crate) places: PlaceTable,
     pub(crate) tasks: Tasks,
@@ -98,6 +101,15 @@ impl History {
             found: found(attribution),
         };
         self.newest.push(row);
+    }
+
+    /// Keeps the values before and after the access of the sample that was kept last.
+    pub(crate) fn append_change(&mut self, change: ValueChange) {
+        if change != ValueChange::UNKNOWN
+            && let Some(row) = self.newest.len().checked_sub(1)
+        {
+            self.changes.push((row as u16, change));
+        }
     }
 
     /// The number of the place of a sample's code.
@@ -189,8 +201,9 @@ impl History {
     /// Puts the newest samples into the open chunk.
     fn write(&mut self) {
         let open = self.open.get_or_insert_with(Chunk::with_room);
-        open.extend(&self.newest);
+        open.extend(&self.newest, &self.changes);
         self.newest.clear();
+        self.changes.clear();
         if open.is_full() {
             self.begin_chunk();
         }
@@ -220,7 +233,7 @@ impl History {
     }
 
     fn full_bytes(&self) -> u64 {
-        (self.full.len() * Chunk::BYTES) as u64
+        self.full.iter().map(|chunk| chunk.bytes() as u64).sum()
     }
 
     /// Counts samples that go, by their seconds.
@@ -269,13 +282,14 @@ impl History {
         self.full.clear();
         self.open = None;
         self.newest.clear();
+        self.changes.clear();
         taken
     }
 
     /// All that is kept, as it is now.
     pub(crate) fn freeze(&self) -> KeptRows {
         let mut open = self.open.clone().unwrap_or_else(Chunk::with_room);
-        open.extend(&self.newest);
+        open.extend(&self.newest, &self.changes);
         let open = (open.len() != 0).then(|| Arc::new(open));
         KeptRows {
             chunks: self.full.iter().cloned().chain(open).collect(),

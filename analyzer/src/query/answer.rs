@@ -1,14 +1,19 @@
 //! A question over a history, and its answer.
 
 use crate::history::store::HistoryView;
+use crate::limit;
 use crate::query::compile::Compiler;
 use crate::query::error::QueryError;
 use crate::query::expression::{Answers, Formula};
 use crate::query::field::{At, Field, Notation, ValueType};
 use crate::query::grouping::{Group, Grouping, MAX_KEYS};
+use crate::query::newest::Newest;
 use crate::query::span::Span;
 use dataspace_proto::query::{ANSWER_SCHEMA, KeyValue, Metric, Query, QueryAnswer, QueryRow};
 use rustc_hash::FxHashMap;
+
+/// Most keys of a question for samples that are not summed.
+const MAX_SAMPLE_KEYS: usize = 16;
 
 /// A question that means something.
 #[derive(Clone, Debug)]
@@ -16,11 +21,13 @@ pub struct Inquiry {
     by: Vec<String>,
     keys: Vec<(Formula, ValueType)>,
     filter: Option<Formula>,
-    /// The metrics that are to be shown, at least one.
+    /// The metrics that are to be shown, at least one where rows are sums.
     pub metrics: Vec<Metric>,
     sort: Metric,
     span: Span,
     limit: usize,
+    /// Samples, the newest so many, each a row of its own.
+    newest: Option<usize>,
     /// Addresses are told as ordinals.
     is_confined: bool,
 }
@@ -32,8 +39,9 @@ impl Inquiry {
     /// What in it means nothing, with the column of an expression.
     pub fn new(query: &Query) -> Result<Self, QueryError> {
         let by = if query.by.is_empty() { vec!["object".to_owned()] } else { query.by.clone() };
-        if by.len() > MAX_KEYS {
-            return Err(QueryError::Keys { max: MAX_KEYS });
+        let max = if query.newest.is_some() { MAX_SAMPLE_KEYS } else { MAX_KEYS };
+        if by.len() > max {
+            return Err(QueryError::Keys { max });
         }
         let mut compiler = Compiler::new(&query.keys)?;
         let mut keys = Vec::new();
@@ -49,7 +57,7 @@ impl Inquiry {
         };
         let mut metrics: Vec<Metric> =
             query.metrics.iter().map(metric).collect::<Result<_, _>>()?;
-        if metrics.is_empty() {
+        if metrics.is_empty() && query.newest.is_none() {
             metrics = vec![Metric::Samples, Metric::Share, Metric::Loads, Metric::Stores];
         }
         let sort = query.sort.as_ref().map(metric).transpose()?;
@@ -58,10 +66,11 @@ impl Inquiry {
             by: by.iter().map(|key| key.trim().to_owned()).collect(),
             keys,
             filter,
-            sort: sort.unwrap_or(metrics[0]),
+            sort: sort.or(metrics.first().copied()).unwrap_or(Metric::Samples),
             metrics,
             span: span.unwrap_or_default(),
             limit: query.limit.unwrap_or(usize::MAX),
+            newest: query.newest,
             is_confined: false,
         })
     }
@@ -123,7 +132,14 @@ impl Inquiry {
             span_ns: self.span.times_ns(view.first_ns, view.last_ns),
             // Samples that touch no memory count where the question speaks of that.
             has_all: self.formulas().any(|it| it.has(Field::Memory)),
-            grouping: Grouping::new(self.keys.clone(), view.events.len()),
+            newest: self
+                .newest
+                .map(|newest| Newest::new(newest.clamp(1, limit::MAX_ANSWER_ROWS).min(self.limit))),
+            grouping: Grouping::new(
+                // Where rows are not sums, there is but one sum.
+                if self.newest.is_some() { Vec::new() } else { self.keys.clone() },
+                view.events.len(),
+            ),
             answers: Answers::default(),
             n_held: 0,
             first_ns: u64::MAX,
@@ -156,6 +172,16 @@ impl Inquiry {
         (rows, truncated)
     }
 
+    /// The newest of so many samples, and whether there are more.
+    fn samples(&self, newest: Newest, n_samples: u64) -> (Vec<QueryRow>, bool) {
+        let mut rows = newest.into_rows();
+        if self.is_confined {
+            self.hide_addresses(&mut rows);
+        }
+        let truncated = n_samples > rows.len() as u64;
+        (rows, truncated)
+    }
+
     /// Puts ordinals in the place of addresses, in the order of the rows.
     fn hide_addresses(&self, rows: &mut [QueryRow]) {
         for (idx, (key, _)) in self.keys.iter().enumerate() {
@@ -181,6 +207,7 @@ pub struct Reckoning<'a> {
     span_ns: (u64, u64),
     has_all: bool,
     grouping: Grouping,
+    newest: Option<Newest>,
     answers: Answers,
     n_held: u64,
     first_ns: u64,
@@ -193,7 +220,7 @@ impl Reckoning<'_> {
     pub fn add(&mut self, view: &HistoryView) {
         let (from_ns, to_ns) = self.span_ns;
         let filter = self.inquiry.filter.as_ref();
-        for chunk in &view.kept.chunks {
+        for (number, chunk) in view.kept.chunks.iter().enumerate() {
             for (row, time_ns) in chunk.times_ns().iter().enumerate() {
                 if !(from_ns..to_ns).contains(time_ns) {
                     continue;
@@ -205,17 +232,27 @@ impl Reckoning<'_> {
                 let passes = |filter: &Formula| filter.truth(at, &mut self.answers) == Some(true);
                 if (self.has_all || at.is_memory()) && filter.is_none_or(passes) {
                     self.grouping.count(at, &mut self.answers);
+                    if let Some(newest) = &mut self.newest {
+                        newest.note(*time_ns, number, row);
+                    }
                 }
             }
+        }
+        if let Some(newest) = &mut self.newest {
+            newest.read(view, &self.inquiry.keys, &mut self.answers);
         }
     }
 
     /// The answer as far as samples were added; `view` tells how many more there were.
     #[must_use]
     pub fn answer(self, view: &HistoryView) -> QueryAnswer {
-        let Self { inquiry, grouping, n_held, .. } = self;
+        let Self { inquiry, grouping, newest, n_held, .. } = self;
         let n_lines_open = view.n_lines_open + view.n_lines_given_up;
-        let (rows, truncated) = inquiry.rows(&grouping, &view.events);
+        let total = grouping.total(&view.events);
+        let (rows, truncated) = match newest {
+            Some(newest) => inquiry.samples(newest, total.samples),
+            None => inquiry.rows(&grouping, &view.events),
+        };
         QueryAnswer {
             schema: ANSWER_SCHEMA,
             by: inquiry.by.clone(),
@@ -223,7 +260,7 @@ impl Reckoning<'_> {
             rows_held: n_held,
             held_ns: self.last_ns.saturating_sub(self.first_ns),
             lines_open: if inquiry.has_lines() { n_lines_open } else { 0 },
-            total: grouping.total(&view.events),
+            total,
             truncated,
             rows,
         }
@@ -239,6 +276,7 @@ mod tests {
     use crate::history::task::Tasks;
     use crate::query::field::Value;
     use crate::totals::rolling::ObjectIdx;
+    use crate::types::scalar_notation::ScalarNotation;
     use dataspace_proto::memory::Access;
     use dataspace_proto::query::QueryMetrics;
     use dataspace_proto::record::{Comm, Sample};
@@ -262,6 +300,7 @@ mod tests {
                 member: None,
                 variable: None,
                 reason: None,
+                notation: ScalarNotation::DIGITS,
             });
         }
         for tid in [7, 8] {
@@ -430,6 +469,34 @@ mod tests {
         assert_eq!((answer.total.samples, answer.rows.len(), answer.truncated), (50, 1, true));
         assert_eq!(answer.rows[0].key, [KeyValue::Text("object0".to_owned())]);
         assert_eq!(answer.rows[0].metrics.samples, 17);
+    }
+
+    #[test]
+    fn the_newest_samples_are_rows_of_their_own_and_the_sum_is_of_all() {
+        // Decided late, some come after younger ones.
+        let row =
+            |idx: u64| Row { time_ns: 1000 + (idx * 37) % 301, period: idx, ..Row::default() };
+        let rows: Vec<Row> = (0..301).map(row).collect();
+        let by = vec!["time".to_owned(), "object".to_owned()];
+        let query = Query { by, newest: Some(3), ..Query::default() };
+        let inquiry = Inquiry::new(&query).unwrap();
+        let newest = [300, 299, 298].map(KeyValue::Number);
+        let keys = |answer: &QueryAnswer| -> Vec<KeyValue> {
+            answer.rows.iter().map(|row| row.key[0].clone()).collect()
+        };
+        let answer = inquiry.answer(&view(&rows));
+        assert_eq!(keys(&answer), newest);
+        assert_eq!((answer.total.samples, answer.truncated), (301, true));
+        assert_eq!(answer.rows[0].metrics.samples, 1);
+        assert_eq!(answer.total.period["cpu-clock"], 300 * 301 / 2);
+        // The same, asked of one part after the other.
+        let whole = view(&rows);
+        let mut reckoning = inquiry.reckoning(&whole);
+        rows.chunks(90).for_each(|rows| reckoning.add(&view(rows)));
+        assert_eq!(reckoning.answer(&whole).rows.len(), 3);
+        let mut bound = inquiry.clone();
+        bound.bound(2);
+        assert_eq!(keys(&bound.answer(&whole)), newest[..2]);
     }
 
     #[test]

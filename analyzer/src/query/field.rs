@@ -6,6 +6,7 @@ use crate::history::data_name::DataName;
 use crate::history::place::SampledPlace;
 use crate::history::store::HistoryView;
 use crate::history::task::Task;
+use crate::types::scalar_notation::ScalarNotation;
 use dataspace_proto::memory::{Access, Region};
 use dataspace_proto::record::NO_NODE;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
@@ -67,7 +68,7 @@ pub(crate) enum Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
     Plain,
-    /// An address.
+    /// An address, or a text that may be one.
     Hex,
 }
 
@@ -137,6 +138,8 @@ fields! {
     Memory = "memory", Bool, None, Plain, "False where the trigger touches no memory.";
     Access = "access", Text, Some(Column::Access), Plain, "load, store, load_store or prefetch.";
     Size = "size", Number, None, Plain, "Bytes that the trigger touches.";
+    Old = "old", Text, None, Hex, "The value before the access, where registers tell it of a breakpoint.";
+    New = "new", Text, None, Hex, "The value after the access, where registers tell it of a breakpoint.";
     Level = "level", Text, Some(Column::Level), Plain, "The level of memory that had the data.";
     Snoop = "snoop", Text, None, Plain, "The answer of other caches: hit, hitm.";
     Tlb = "tlb", Text, None, Plain, "The translation of the address: L1|L2 hit.";
@@ -285,6 +288,13 @@ impl<'a> At<'a> {
         Some(number as i64)
     }
 
+    /// The text of a value of what the trigger touched.
+    fn touched_value(self, value: Option<u64>) -> Value<'a> {
+        let notation = self.name().map_or(ScalarNotation::DIGITS, |name| name.notation);
+        let text = |value| notation.text(value, self.chunk.size[self.row].into());
+        value.map_or(Value::None, |value| Value::Text(text(value).into()))
+    }
+
     fn of_row(self, field: Field) -> Value<'a> {
         let (chunk, row) = (self.chunk, self.row);
         let (told, found) = (chunk.told[row], chunk.found[row]);
@@ -293,6 +303,8 @@ impl<'a> At<'a> {
                 Value::text(self.view.events.get(usize::from(chunk.event[row])).map(|it| &**it))
             }
             Field::Memory => Value::Bool(self.is_memory()),
+            Field::Old => self.touched_value(chunk.change(row).before),
+            Field::New => self.touched_value(chunk.change(row).after),
             Field::Access => Value::text(self.access().map(Access::name)),
             Field::Level => Value::text(told.level.map(|level| level.name())),
             Field::Snoop => told.snoop.text().map_or(Value::None, |it| Value::Text(it.into())),

@@ -26,7 +26,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, at: At<'_>) {
+    pub(crate) fn count(&mut self, at: At<'_>) {
         let told = at.chunk.told[at.row];
         let access = at.access();
         self.samples += 1;
@@ -58,7 +58,7 @@ impl Tally {
         }
     }
 
-    fn metrics(self, events: &[String], periods: &[u64]) -> QueryMetrics {
+    pub(crate) fn metrics(self, events: &[String], periods: &[u64]) -> QueryMetrics {
         let periods = events.iter().zip(periods).filter(|(_, period)| **period != 0);
         QueryMetrics {
             samples: self.samples,

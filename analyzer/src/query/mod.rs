@@ -7,4 +7,5 @@ pub mod error;
 pub(crate) mod expression;
 pub mod field;
 pub(crate) mod grouping;
+pub(crate) mod newest;
 pub(crate) mod span;

@@ -17,6 +17,7 @@ use crate::session::undescribed::UndescribedObjects;
 use crate::totals::measured::Measured;
 use crate::totals::rolling::Totals;
 use crate::totals::sums::Charge;
+use crate::x86_64::moved_value::ValueChange;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::{Event, EventKind, Machine, SkidModel};
 use dataspace_proto::reason::{N_REASONS, Reason};
@@ -441,6 +442,15 @@ impl Analyzer {
             touched.index = u32::try_from(into / array.element_bytes).unwrap_or(NONE);
         }
         self.history.append(sample, attribution, touched, &self.world, &self.cgroups);
+        self.history.append_change(self.value_change(sample, attribution));
+    }
+
+    /// The values of what a breakpoint watches before and after an access, as far as registers tell.
+    pub(super) fn value_change(&self, sample: &Sample, attribution: &Attribution) -> ValueChange {
+        match self.events.get(usize::from(sample.event.0)).map(|event| event.kind) {
+            Some(EventKind::Breakpoint { .. }) => self.world.value_change(sample, attribution),
+            _ => ValueChange::UNKNOWN,
+        }
     }
 
     fn add_code_names(&mut self, object: LoadObjectIdx, names: Option<Names>) {

@@ -7,6 +7,7 @@ use crate::history::store::{History, TouchedData};
 use crate::index::site::PlacedObject;
 use crate::totals::rolling::{ObjectIdx, Totals};
 use crate::totals::sums::place;
+use crate::types::scalar_notation::ScalarNotation;
 use dataspace_proto::reason::Reason;
 use std::sync::Arc;
 
@@ -74,6 +75,7 @@ pub(crate) fn account_of(reason: Reason, totals: &Totals, history: &mut History)
                 member: None,
                 variable: None,
                 reason: Some(reason),
+                notation: ScalarNotation::DIGITS,
             }),
             ..TouchedData::NOTHING
         },
@@ -99,6 +101,7 @@ fn touched(
             member: spelling.member.clone(),
             variable: variable.cloned(),
             reason: None,
+            notation: ScalarNotation::of(data),
         }
     });
     // Of an object of 4 GiB the end has no offset.

@@ -8,6 +8,7 @@ use crate::index::question::{Question, Request};
 use crate::session::analyzer::{Analyzer, Decided};
 pub use crate::totals::function_table::FunctionLine;
 use crate::totals::rolling::{ObjectIdx, ObjectTotals, SpanSums, TOTAL};
+use crate::types::scalar_notation::ScalarNotation;
 pub use crate::types::type_layout::{LayoutMember, TypeLayout};
 use dataspace_proto::accounting::{Accounting, Collected, Lost};
 use dataspace_proto::event::{Event, EventKind, Sampling};
@@ -161,6 +162,13 @@ impl Analyzer {
         let source = sample.data_source.unwrap_or_default();
         let place = self.world.trigger_place(sample, attribution);
         let told = |latency: u16| (latency != 0).then_some(latency);
+        let change = self.value_change(sample, attribution);
+        let notation =
+            named.map_or(ScalarNotation::DIGITS, |named| ScalarNotation::of(&named.answer.object));
+        let touched = |value: Option<u64>| {
+            let n_bytes = attribution.size.unwrap_or(0).into();
+            value.map(|value| notation.text(value, n_bytes).into())
+        };
         SampleLine {
             time_ns: sample.time_ns,
             pid: sample.pid,
@@ -183,6 +191,8 @@ impl Analyzer {
             addr_source: attribution.addr.map(|(_, source)| source),
             access: attribution.access,
             size: attribution.size,
+            old: touched(change.before),
+            new: touched(change.after),
             object: spelling.map(|spelling| Arc::clone(&spelling.descriptor)),
             name: spelling.map(|spelling| Arc::clone(&spelling.name)),
             scope: self.world.scope(sample, attribution).map(|scope| Scope::clone(scope)),

@@ -242,6 +242,7 @@ mod tests {
     use crate::history::store::KeptRows;
     use crate::history::task::Tasks;
     use crate::totals::rolling::ObjectIdx;
+    use crate::types::scalar_notation::ScalarNotation;
     use dataspace_proto::memory::Access;
     use dataspace_proto::record::Sample;
     use dataspace_proto::sample_line::AddressSource;
@@ -264,6 +265,7 @@ mod tests {
                 member: None,
                 variable: None,
                 reason: None,
+                notation: ScalarNotation::DIGITS,
             });
         }
         for (pid, tid) in TASKS {

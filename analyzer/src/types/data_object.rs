@@ -123,6 +123,12 @@ impl ObjectStep {
         }
     }
 
+    /// Tells whether it is a bit-field.
+    #[must_use]
+    pub const fn is_bit_field(&self) -> bool {
+        matches!(self, Self::Member { width: Some(_), .. })
+    }
+
     /// The sort of the scalars that it consists of.
     #[must_use]
     pub fn scalar_kind(&self) -> Option<ScalarKind> {
@@ -290,7 +296,7 @@ pub fn name_bits(
     let first = into.checked_mul(8)?.checked_add(u64::from(bits.first))?;
     let path = element.descend_bits(first, u64::from(bits.width))?;
     let object = part(&element, root, &path, Arc::default());
-    let is_bit_field = matches!(object.leaf()?.step, ObjectStep::Member { width: Some(_), .. });
+    let is_bit_field = object.leaf()?.step.is_bit_field();
     is_bit_field.then_some((object, into))
 }
 

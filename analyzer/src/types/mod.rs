@@ -11,6 +11,7 @@ pub mod layout;
 pub mod part_name;
 #[cfg(test)]
 pub(crate) mod sample;
+pub(crate) mod scalar_notation;
 pub mod similar_name;
 pub mod source_name;
 pub mod type_expression;

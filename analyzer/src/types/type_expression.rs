@@ -48,8 +48,10 @@ pub enum TypeExpression {
 /// The form in which the values of a base type are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// Integers and characters, but for the next.
+    /// Integers and characters, but for the next two.
     Integer,
+    /// Integers without a sign.
+    UnsignedInteger,
     /// Characters without a sign.
     UnsignedCharacter,
     /// Another encoding by its number (DWARF 5 section 7.8); 0 where none is given.
@@ -126,7 +128,7 @@ impl Keyword {
 impl Encoding {
     const fn without_sign(self) -> Self {
         match self {
-            Self::UnsignedCharacter => Self::Integer,
+            Self::UnsignedInteger | Self::UnsignedCharacter => Self::Integer,
             other => other,
         }
     }
@@ -155,6 +157,20 @@ impl TypeExpression {
     #[must_use]
     pub fn is_unsigned_character(&self) -> bool {
         matches!(self.bare(), Self::Base { encoding: Encoding::UnsignedCharacter, .. })
+    }
+
+    /// Tells whether its values have no sign.
+    #[must_use]
+    pub fn is_unsigned(&self) -> bool {
+        let is_so = |it| matches!(it, Encoding::UnsignedInteger | Encoding::UnsignedCharacter);
+        matches!(self.bare(), Self::Base { encoding, .. } if is_so(*encoding))
+    }
+
+    /// Tells whether its values are true and false.
+    #[must_use]
+    pub fn is_truth(&self) -> bool {
+        let truth = Encoding::Other(gimli::DW_ATE_boolean.0);
+        matches!(self.bare(), Self::Base { encoding, .. } if *encoding == truth)
     }
 
     /// Tells whether it is a pointer to nothing, over however many others: `void *`, `void **`.

@@ -73,6 +73,16 @@ pub(crate) fn general_register(number: u16) -> Option<Register> {
     DWARF_ORDER.get(usize::from(number)).copied()
 }
 
+/// The sampled register that iced's full register is.
+#[must_use]
+pub(super) fn sampled_register(register: iced_x86::Register) -> Option<Register> {
+    /// The psABI's number of each register, by that of instructions (SDM volume 2, table 2-2).
+    const NUMBERS: [u16; N_GENERAL_REGISTERS] =
+        [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
+    let number = register.is_gpr64().then(|| register.number())?;
+    general_register(NUMBERS[number])
+}
+
 /// Tells whether a call leaves a general register as it was.
 pub(crate) fn is_callee_saved(register: Register) -> bool {
     !CALLER_SAVED.iter().any(|lost| u16::from(*lost) == dwarf_number(register))

@@ -1,6 +1,7 @@
 //! The memory that one instruction touches, and its address from sampled registers.
 
-use super::abi::{N_GENERAL_REGISTERS, dwarf_number, general_register};
+use super::abi::{dwarf_number, general_register, sampled_register};
+use super::moved_value::MovedValue;
 use super::state::State;
 use crate::types::bit_range::BitRange;
 use crate::types::value_kind::ValueKind;
@@ -76,6 +77,8 @@ pub struct MemoryAccess {
     pub kind: ValueKind,
     /// The bits of it that are used, where masks and shifts around it tell.
     pub bits: Option<BitRange>,
+    /// The register or constant that has the value too, afterwards.
+    pub moved: Option<MovedValue>,
     /// The operand that its address is computed from.
     pub address: AddressOperand,
 }
@@ -133,6 +136,7 @@ pub(super) fn accesses(
             is_repeated: false,
             kind: ValueKind::Unknown,
             bits: None,
+            moved: None,
             address,
         }];
     }
@@ -260,6 +264,7 @@ fn memory_access(instruction: &Instruction, memory: &UsedMemory, access: Access)
         is_ip_relative,
     };
     let kind = value_kind(memory.memory_size());
+    let moved = if role == Role::Operand { MovedValue::of(instruction) } else { None };
     MemoryAccess {
         access,
         size: memory.memory_size().size() as u32,
@@ -268,6 +273,7 @@ fn memory_access(instruction: &Instruction, memory: &UsedMemory, access: Access)
             && (instruction.has_rep_prefix() || instruction.has_repne_prefix()),
         kind,
         bits: None,
+        moved,
         address,
     }
 }
@@ -321,16 +327,6 @@ pub(super) fn address_register(register: Register) -> Option<AddressRegister> {
 pub fn register_of_dwarf(number: u16) -> Option<AddressRegister> {
     let register = general_register(number)?;
     Some(AddressRegister { register: Some(register), dwarf: Some(number), is_32_bit: false })
-}
-
-/// The sampled register that iced's full register is.
-#[must_use]
-pub(super) fn sampled_register(register: Register) -> Option<Sampled> {
-    /// The psABI's number of each register, by that of instructions (SDM volume 2, table 2-2).
-    const NUMBERS: [u16; N_GENERAL_REGISTERS] =
-        [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
-    let number = register.is_gpr64().then(|| register.number())?;
-    general_register(NUMBERS[number])
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Origins of a register's value: the instructions that wrote it last, on every way there.
 
-use super::{abi, access};
+use super::abi;
 use crate::limit;
 use crate::x86_64::view::{View, immediate};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
@@ -198,5 +198,5 @@ fn is_conditional_move(here: &Instruction) -> bool {
 
 /// Tells whether a callee leaves the register as it was.
 fn is_kept(register: Register) -> bool {
-    access::sampled_register(register).is_some_and(abi::is_callee_saved)
+    abi::sampled_register(register).is_some_and(abi::is_callee_saved)
 }

@@ -1,6 +1,7 @@
 //! Effects of one instruction on the general registers and status flags, in a form that can be
 //! stepped back over without the instruction.
 
+use super::abi;
 use super::access::{self, AddressOperand, SegmentBase};
 use super::arithmetic::Operation;
 use super::flags::Condition;
@@ -36,7 +37,7 @@ impl RegisterPart {
         }
         let is_high = matches!(register, Iced::AH | Iced::BH | Iced::CH | Iced::DH);
         let width_bits = register.size() as u32 * 8;
-        let register = access::sampled_register(register.full_register())?;
+        let register = abi::sampled_register(register.full_register())?;
         Some(Self { register, is_high, width_bits })
     }
 

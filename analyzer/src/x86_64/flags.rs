@@ -42,7 +42,7 @@ impl Flag {
     }
 
     /// Its bit in RFLAGS (SDM volume 1, figure 3-8).
-    const fn rflags_bit(self) -> u32 {
+    pub(super) const fn rflags_bit(self) -> u32 {
         [0, 2, 4, 6, 7, 11][self as usize]
     }
 

@@ -20,6 +20,7 @@ pub mod function;
 mod guard;
 pub mod image_bytes;
 mod jump_table;
+pub mod moved_value;
 pub mod outline;
 pub mod pointer;
 pub(crate) mod register_use;

@@ -1,8 +1,8 @@
 //! General registers that a function's instructions read and change, and which of those that calls may change are read
 //! after calls all the same.
 
+use super::abi;
 use super::abi::dwarf_number;
-use super::access;
 use super::exit::Exit;
 use super::function::FunctionCode;
 use crate::limit;
@@ -44,7 +44,7 @@ impl RegisterUse {
                 if !register.is_gpr() {
                     continue;
                 }
-                let sampled = access::sampled_register(register.full_register());
+                let sampled = abi::sampled_register(register.full_register());
                 let Some(number) = sampled.map(dwarf_number) else { continue };
                 let number = number as u8;
                 // A register of 32 bits is written with zeros above.

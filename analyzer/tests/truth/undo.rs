@@ -368,7 +368,7 @@ fn sampled(state: &State, thread_base: Option<u64>) -> state::State {
 }
 
 /// Code of one instruction, to ask what its round does.
-struct OneInstruction<'a>(u64, &'a [u8]);
+pub(crate) struct OneInstruction<'a>(pub(crate) u64, pub(crate) &'a [u8]);
 
 impl CodeSource for OneInstruction<'_> {
     fn function(&mut self, _: Svma) -> std::result::Result<Arc<FunctionCode>, Reason> {

@@ -18,6 +18,7 @@ pub(in crate::tui) fn options() -> TopOptions {
         interval: Duration::from_secs(1),
         duration: None,
         query: None,
+        newest: None,
         selection: Selection::default(),
         window: None,
         names: Names::Source,

@@ -84,6 +84,7 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
         is_repeated: true,
         kind: ValueKind::Unknown,
         bits: None,
+        moved: None,
         address,
     };
     let typed = TypedAccess {

@@ -70,9 +70,8 @@ impl DebugInfo {
 
     fn base(&mut self, die: DieRef, entry: &Entry) -> TypeExpression {
         let encoding = match encoding(entry) {
-            gimli::DW_ATE_signed | gimli::DW_ATE_unsigned | gimli::DW_ATE_signed_char => {
-                Encoding::Integer
-            }
+            gimli::DW_ATE_signed | gimli::DW_ATE_signed_char => Encoding::Integer,
+            gimli::DW_ATE_unsigned => Encoding::UnsignedInteger,
             gimli::DW_ATE_unsigned_char => Encoding::UnsignedCharacter,
             other => Encoding::Other(other.0),
         };

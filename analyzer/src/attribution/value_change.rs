@@ -1,0 +1,28 @@
+//! The values that a watched place had before and after an access, as far as the registers after it tell.
+
+use crate::attribution::code_place::user_ip;
+use crate::attribution::verdict::Attribution;
+use crate::attribution::world::World;
+use crate::x86_64::moved_value::ValueChange;
+use dataspace_proto::record::Sample;
+
+impl World {
+    /// The values before and after the access of a breakpoint's sample. Its registers are those after the trigger, for
+    /// the processor reports a data breakpoint when the instruction is done (SDM volume 3, 19.2.5).
+    pub(crate) fn value_change(&self, sample: &Sample, attribution: &Attribution) -> ValueChange {
+        let found = || {
+            let site = attribution.site?;
+            let (_, ip) = self.sites.code(site);
+            let bias = user_ip(sample).0.wrapping_sub(ip.0);
+            let at = attribution.trigger?.0.wrapping_sub(bias);
+            let past = self.sites.get(site).outcome.as_ref().ok()?;
+            if past.trail.reach != 1 {
+                return None;
+            }
+            let trigger = past.triggers.iter().find(|trigger| trigger.svma.0 == at)?;
+            let memory = trigger.accesses.first()?.memory;
+            Some(memory.moved?.change(&sample.registers, memory.size))
+        };
+        found().unwrap_or(ValueChange::UNKNOWN)
+    }
+}
