@@ -214,7 +214,7 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "SIZE", value_parser = value::size, conflicts_with = "connect")]
     pub(crate) memory_max: Option<u64>,
     /// Keep the newest samples in so much memory, so that --by and --where can ask for them; 0 keeps none
-    /// [default: 64M, a million samples; of the daemon 16M].
+    /// [default: 64M, about a million samples; of the daemon 16M].
     #[arg(long, value_name = "SIZE", value_parser = value::size_or_none)]
     pub(crate) history: Option<u64>,
     /// Sample for a second first, and fetch debug information that is missing here from the servers in
@@ -284,7 +284,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) query: QueryArgs,
     /// Keep samples in so much memory while a question is answered; a recording that has more is read twice
-    /// [default: 256M, four million samples].
+    /// [default: 256M, nearly four million samples].
     #[arg(long, value_name = "SIZE", value_parser = value::size, help_heading = QUESTION)]
     pub(crate) history: Option<u64>,
 }

@@ -61,13 +61,13 @@ impl LiveOptions {
     }
 }
 
-/// Bytes of the history of a session of one's own, where nothing else is said: a million samples.
+/// Bytes of the history of a session of one's own, where nothing else is said: about a million samples.
 pub(crate) const DEFAULT_HISTORY_BYTES: u64 = 64 << 20;
 
 /// The same of a session of the daemon.
 pub(crate) const DAEMON_HISTORY_BYTES: u64 = 16 << 20;
 
-/// Bytes of the history of a recording that is asked a question: four million samples. One that has more is read twice.
+/// Bytes of the history of a recording that is asked a question: nearly four million samples. One that has more is read twice.
 pub(crate) const RECORDING_HISTORY_BYTES: u64 = 256 << 20;
 
 /// Destination and length of a recording.

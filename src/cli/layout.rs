@@ -55,7 +55,7 @@ pub(crate) struct LayoutArgs {
     /// Stop after so long: 5, 0.5, 10s, 1m.
     #[arg(long, value_name = "SECS", value_parser = value::duration, help_heading = VIEW)]
     duration: Option<Duration>,
-    /// Keep the newest samples in so much memory [default: 64M, a million samples; of a recording 256M].
+    /// Keep the newest samples in so much memory [default: 64M, about a million samples; of a recording 256M].
     #[arg(long, value_name = "SIZE", value_parser = value::size, help_heading = VIEW)]
     history: Option<u64>,
 }

@@ -68,7 +68,7 @@ pub(crate) struct ThreadsArgs {
     /// Count only samples of this span: -30s..-10s before the end, 5s..10s after the beginning, -1m..
     #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true, help_heading = QUESTION)]
     span: Option<String>,
-    /// Keep the newest samples in so much memory [default: 64M, a million samples; of a recording 256M].
+    /// Keep the newest samples in so much memory [default: 64M, about a million samples; of a recording 256M].
     #[arg(long, value_name = "SIZE", value_parser = value::size, help_heading = QUESTION)]
     history: Option<u64>,
 }

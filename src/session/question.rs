@@ -95,7 +95,7 @@ impl Question {
     pub(crate) fn answer(&self, findings: &Findings) -> Result<QueryAnswer, Failure> {
         let Some(history) = &findings.history else {
             let failure = Failure::new(Kind::Usage, "the session keeps no history to ask");
-            return Err(failure.with_remedy("--history 64M   keeps a million samples"));
+            return Err(failure.with_remedy("--history 64M   keeps about a million samples"));
         };
         Ok(self.inquiry.answer(history))
     }

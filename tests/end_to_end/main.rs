@@ -7,6 +7,7 @@ mod support;
 
 mod annotation;
 mod calibration;
+mod callers;
 mod command_line;
 mod daemon;
 mod daemon_api;

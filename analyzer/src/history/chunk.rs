@@ -120,6 +120,8 @@ columns! {
     index: u32,
     /// Number of the place in code.
     place: u32,
+    /// Number of the place of the call that led there; [`NONE`] where it is not known.
+    caller: u32,
     /// Number of the task.
     task: u32,
     /// The CPU.

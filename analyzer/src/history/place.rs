@@ -1,4 +1,4 @@
-//! PlaceTable in code at which samples of the history were.
+//! Places in code at which samples of the history were, and of the calls that led there.
 
 use crate::attribution::site_table::SiteIdx;
 use crate::bytes::file::{LoadObjectIdx, LoadObjectKey};
@@ -18,13 +18,24 @@ use std::sync::Arc;
 pub(crate) struct SampledPlace {
     /// The code that was interrupted.
     pub(crate) scope: Arc<Scope>,
-    /// The instruction that the kernel reported, where its load object could be asked.
+    /// The instruction that the kernel reported, where its load object could be asked. Of a call it is not known.
     pub(crate) reported: Option<(LoadObjectIdx, Svma)>,
-    /// The trigger, where it is known.
+    /// The trigger, where it is known; of a call its last byte.
     pub(crate) trigger: Option<TriggerPlace>,
     /// The trigger's line, and those of the calls around it that were put in line, outwards; `None` until it is found
     /// out.
     pub(crate) lines: Option<Arc<[SourceLine]>>,
+}
+
+impl SampledPlace {
+    /// The place of the call whose last byte is at `call`; its function is found out with its line.
+    pub(crate) const fn of_call(scope: Arc<Scope>, call: TriggerPlace) -> Self {
+        Self { scope, reported: None, trigger: Some(call), lines: None }
+    }
+
+    const fn is_call(&self) -> bool {
+        self.reported.is_none() && self.trigger.is_some()
+    }
 }
 
 /// The place of a trigger: not in the code that was interrupted where it is the call that led there.
@@ -71,6 +82,10 @@ pub(crate) struct SampledCode {
 pub(crate) struct PlaceTable {
     /// Places of samples that were appended lately, found again without a look at their sites.
     pub(crate) recent: Places<(SampledCode, u32), N_RECENT>,
+    /// Places of calls, by process and the address that they return to.
+    pub(crate) recent_calls: Places<((i32, Avma), u32), N_RECENT>,
+    /// A load object that is to be opened, for a call in it has no place before that.
+    pub(crate) unopened: Option<LoadObjectIdx>,
     list: Growing<SampledPlace>,
     of_key: FxHashMap<PlaceKey, u32>,
     /// The load objects that places are in. Who reads shares them.
@@ -151,6 +166,7 @@ impl PlaceTable {
 
     /// Takes what a worker says of the line at an instruction, for all places there.
     pub(crate) fn answer(&mut self, asked: (LoadObjectIdx, Svma), answer: Answer) {
+        let mut scope = None;
         let lines = match answer {
             // It takes another turn.
             Answer::Unfinished => return self.again.push_back(asked),
@@ -158,11 +174,19 @@ impl PlaceTable {
                 self.n_given_up += self.asked.remove(&asked).map_or(0, |waiting| waiting.len());
                 return;
             }
-            Answer::Source(place) => Arc::clone(&place.lines),
+            Answer::Source(place) => {
+                scope = Some(Arc::clone(&place.scope));
+                Arc::clone(&place.lines)
+            }
             _ => Arc::default(),
         };
         for number in self.asked.remove(&asked).unwrap_or_default() {
-            self.list.change(number, |place| place.lines = Some(Arc::clone(&lines)));
+            self.list.change(number, |place| {
+                place.lines = Some(Arc::clone(&lines));
+                if let Some(scope) = scope.as_ref().filter(|_| place.is_call()) {
+                    place.scope = Arc::clone(scope);
+                }
+            });
         }
     }
 

@@ -15,6 +15,7 @@ use crate::process::cgroup_table::CgroupTable;
 use crate::process::made_code::named_code;
 use crate::process::table::Backing;
 use crate::x86_64::moved_value::ValueChange;
+use dataspace_proto::address::Svma;
 use dataspace_proto::record::Sample;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -92,6 +93,7 @@ impl History {
             offset: touched.offset,
             index: touched.index,
             place: self.place(sample, attribution, world),
+            caller: self.caller(sample, attribution, world),
             task: self.tasks.number(sample, |id| cgroups.path(id)),
             cpu: sample.cpu.unwrap_or(NONE),
             latency: sample.latency,
@@ -173,7 +175,44 @@ impl History {
         self.places.add(key, SampledPlace { scope, reported, trigger, lines: None })
     }
 
-    /// The same for code that no debug information tells of.
+    /// The number of the place of the call that led to a sample's function.
+    fn caller(&mut self, sample: &Sample, attribution: &Attribution, world: &World) -> u32 {
+        let returned = attribution.site.and_then(|site| world.returns_to(sample, site));
+        let Some(back) = returned else { return NONE };
+        let (call, n_changes) = ((sample.pid, back), world.processes.n_changes());
+        if let Some(known) = self.places.recent_calls.find(back.0, call, n_changes) {
+            return known;
+        }
+        let (object, behind) = match world.return_place(sample.pid, back) {
+            Ok(Some(place)) => place,
+            Ok(None) => return NONE,
+            Err(needs) => {
+                self.places.unopened = Some(needs.object);
+                return NONE;
+            }
+        };
+        let place = self.call(object, Svma(behind.0.wrapping_sub(1)), world);
+        self.places.recent_calls.keep(back.0, call, n_changes, place);
+        place
+    }
+
+    /// The number of the place of the call whose last byte is at an address.
+    fn call(&mut self, object: LoadObjectIdx, at: Svma, world: &World) -> u32 {
+        let Some(known) = world.processes.object(object) else { return NONE };
+        let scope = self.places.module(object, &known.key.path);
+        let key = place::key(Some(object), &scope, None, Some(at.0));
+        if let Some(known) = self.places.find(key) {
+            return known;
+        }
+        if self.places.is_full() {
+            return NONE;
+        }
+        let module = Arc::clone(&scope.object);
+        let call = TriggerPlace { object, module, at };
+        self.places.add(key, SampledPlace::of_call(scope, call))
+    }
+
+    /// The number of the place of code that no debug information tells of.
     fn unresolved_place(&mut self, sample: &Sample, world: &World) -> u32 {
         let named = named_code(&world.kernel_code, &world.made_code, sample);
         let (object, scope) = match named {

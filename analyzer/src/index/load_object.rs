@@ -34,6 +34,7 @@ use crate::x86_64::{access, bit_use};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
+use dataspace_proto::sample_line::Scope;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -196,14 +197,20 @@ impl LoadObjectIndex {
     #[must_use]
     pub fn site(&mut self, query: SiteQuery) -> Site {
         self.begin_question();
-        let known = self.debug.as_mut().and_then(|debug| debug.function_scope_at(query.ip));
+        let scope = Arc::new(self.scope(query.ip));
+        let outcome = self.past(query).map(Box::new);
+        Site { scope, outcome }
+    }
+
+    /// The code around an instruction.
+    pub(crate) fn scope(&mut self, at: Svma) -> Scope {
+        let known = self.debug.as_mut().and_then(|debug| debug.function_scope_at(at));
         let mut scope = known.unwrap_or_default().scope(&self.path);
         if scope.function.is_none() {
-            let symbol = self.code.image.function_at(query.ip);
+            let symbol = self.code.image.function_at(at);
             scope.function = symbol.map(|function| Arc::clone(&function.name));
         }
-        let outcome = self.past(query).map(Box::new);
-        Site { scope: Arc::new(scope), outcome }
+        scope
     }
 
     pub(crate) fn is_unfinished(&self) -> bool {
@@ -222,7 +229,7 @@ impl LoadObjectIndex {
         let here = trail.nodes.first().filter(|_| trail.reach == 1);
         let entered = here.filter(|it| it.ways.is_empty() && it.entrances == Entrances::ENTRY);
         let entry = entered.map(|here| Box::new(self.entered(here.svma)));
-        Ok(Past { trail, triggers, entry })
+        Ok(Past { trail, triggers, frame: self.frames.step_at(query.ip), entry })
     }
 
     pub(crate) fn calls(&mut self) -> &CallTable {

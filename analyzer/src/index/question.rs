@@ -11,6 +11,7 @@ use crate::index::site::{Site, SiteQuery};
 use crate::index::static_data::DataRange;
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
+use dataspace_proto::sample_line::Scope;
 use std::sync::Arc;
 
 /// A question about one load object.
@@ -76,6 +77,8 @@ pub enum Answer {
 /// The place of an instruction as symbols and line tables tell it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourcePlace {
+    /// The function around it.
+    pub scope: Arc<Scope>,
     /// The function's symbol, and bytes from where it begins.
     pub symbol: Option<(Arc<str>, u64)>,
     /// The line, and those of the calls around it that were put in line, outwards.

@@ -2,6 +2,7 @@
 //! triggers, what each one touches, and what the type path says of it. Made once by a worker.
 
 use crate::dataflow::Congruence;
+use crate::dwarf::code::frame::FrameStep;
 use crate::index::call_site::Handed;
 use crate::index::entered::EnteredFunction;
 use crate::index::thread_access::ThreadLink;
@@ -54,6 +55,8 @@ pub struct Past {
     pub trail: Trail,
     /// Those that may be the trigger.
     pub triggers: Vec<Trigger>,
+    /// The way from the frame to its caller's, where the function's frame is known.
+    pub frame: Option<FrameStep>,
     /// The function that begins here, where only a caller can have the trigger.
     pub entry: Option<Box<EnteredFunction>>,
 }

@@ -7,10 +7,11 @@ use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
 impl LoadObjectIndex {
-    /// The symbol and the lines of the instruction at `at`.
+    /// The function, the symbol and the lines of the instruction at `at`.
     pub(crate) fn source_place(&mut self, at: Svma) -> SourcePlace {
         let lines = self.debug.as_mut().map(|debug| debug.lines_at(at));
-        SourcePlace { symbol: self.symbol(at), lines: lines.unwrap_or_default().into() }
+        let (scope, symbol) = (Arc::new(self.scope(at)), self.symbol(at));
+        SourcePlace { scope, symbol, lines: lines.unwrap_or_default().into() }
     }
 
     /// The symbol of the function around an instruction, and the bytes from its beginning. Where no symbol is left, it is

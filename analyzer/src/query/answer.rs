@@ -106,7 +106,9 @@ impl Inquiry {
     /// Tells whether it speaks of source lines, which have to be found out first.
     #[must_use]
     pub fn has_lines(&self) -> bool {
-        self.formulas().any(|it| it.has(Field::Line) || it.has(Field::Inlined))
+        const FOUND_OUT: [Field; 4] =
+            [Field::Line, Field::Inlined, Field::Caller, Field::CallerLine];
+        self.formulas().any(|it| FOUND_OUT.iter().any(|field| it.has(*field)))
     }
 
     /// Tells whether it speaks of reasons.
@@ -341,6 +343,7 @@ mod tests {
                 offset: small,
                 index: small,
                 place: NONE,
+                caller: NONE,
                 task,
                 cpu: small,
                 latency,

@@ -56,6 +56,7 @@ impl<'a> Value<'a> {
 pub(crate) enum Column {
     Name,
     Place,
+    Caller,
     Task,
     Event,
     Cpu,
@@ -120,6 +121,8 @@ fields! {
     Variable = "variable", Text, Some(Column::Name), Plain, "The variable, where the object was reached by its name.";
     Reason = "reason", Text, Some(Column::Name), Plain, "The reason that there is no object.";
     Function = "function", Text, Some(Column::Place), Plain, "The function that was interrupted.";
+    Caller = "caller", Text, Some(Column::Caller), Plain, "The function that called it, where the sampled stack tells it.";
+    CallerLine = "caller_line", Text, Some(Column::Caller), Plain, "The source line of that call: PATH:LINE.";
     Unit = "unit", Text, Some(Column::Place), Plain, "The compilation unit.";
     Module = "module", Text, Some(Column::Place), Plain, "The load object of that function, by its path.";
     Instruction = "instruction", Text, Some(Column::Place), Plain, "The trigger: module and address in its file.";
@@ -190,6 +193,7 @@ impl<'a> At<'a> {
         match table {
             Column::Name => self.chunk.name[self.row],
             Column::Place => self.chunk.place[self.row],
+            Column::Caller => self.chunk.caller[self.row],
             Column::Task => self.chunk.task[self.row],
             Column::Event => self.chunk.event[self.row].into(),
             Column::Cpu => self.chunk.cpu[self.row],
@@ -254,6 +258,12 @@ impl<'a> At<'a> {
             (ValueType::Number, _) => self.number_of(field).map_or(Value::None, Value::Number),
             (_, Some(Column::Name)) => self.name().map_or(Value::None, |name| of_name(name, field)),
             (_, Some(Column::Place)) => self.place().map_or(Value::None, |it| of_place(it, field)),
+            (_, Some(Column::Caller)) => self
+                .view
+                .kept
+                .places
+                .get(self.chunk.caller[self.row])
+                .map_or(Value::None, |call| of_call(call, field)),
             (_, Some(Column::Task)) => self.task().map_or(Value::None, |task| of_task(task, field)),
             _ => self.of_row(field),
         }
@@ -362,6 +372,13 @@ fn of_place(place: &SampledPlace, field: Field) -> Value<'_> {
             of_lines(lines.get(1..).unwrap_or_default())
         }),
         _ => Value::None,
+    }
+}
+
+fn of_call(call: &SampledPlace, field: Field) -> Value<'_> {
+    match field {
+        Field::Caller => Value::text(call.scope.function.as_deref()),
+        _ => of_place(call, Field::Line),
     }
 }
 

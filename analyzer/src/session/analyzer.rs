@@ -443,6 +443,9 @@ impl Analyzer {
         }
         self.history.append(sample, attribution, touched, &self.world, &self.cgroups);
         self.history.append_change(self.value_change(sample, attribution));
+        if let Some(object) = self.history.places.unopened.take() {
+            self.parked.open(&mut self.world.processes, object);
+        }
     }
 
     /// The values of what a breakpoint watches before and after an access, as far as registers tell.

@@ -44,6 +44,17 @@ impl Parking {
         }
     }
 
+    /// Has a load object opened that no sample waits for.
+    pub(crate) fn open(&mut self, processes: &mut ProcessTable, object: LoadObjectIdx) {
+        if let Some(known) = processes.object_mut(object)
+            && matches!(known.state, ObjectState::Unopened)
+        {
+            known.state = ObjectState::Opening;
+            let key = Arc::clone(&known.key);
+            self.ask(Request { object, key, question: Question::Open });
+        }
+    }
+
     /// Puts the questions in the order in which they name most samples soonest: those about small load objects that many
     /// samples wait for come first, and what an answer leads to comes with the others about its load object.
     pub(crate) fn hurry(&mut self) {

@@ -71,9 +71,10 @@ descriptor\t'By their types: {structure:order}.{pointer+structure:order next}'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l columns -d 'Columns of the screen: time, cpu, share, bar, trend, samples, rate, rw, loads, stores, latency, levels, tlb, locked, hitm, threads, evidence, line [default: those that there is room for, or those of `[screen]` in ~/.config/dataspace/dataspace.toml]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l theme -d 'Colours of the screen [default: dark]' -r -f -a "dark\t'For light letters on a dark ground'
 light\t'For dark letters on a light ground'"
-complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l by -d 'Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable, function, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access, memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index, offset, alignment, size, event; or an expression over them, as in \'address / 4096\'' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l by -d 'Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable, function, caller, caller_line, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access, memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index, offset, alignment, size, old, new, event; or an expression over them, as in \'address / 4096\'' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l where -d 'Count only samples for which the expression is true: \'function == "main" && access == "store"\'' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l metrics -d 'Metrics to show: samples, share, loads, stores, latency, tlb_misses, locked, hitm, remote, period' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l newest -d 'Show the newest N samples, each in a row, in the place of sums' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l sort -d 'The metric that puts rows in order, most first [default: the first one shown]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l span -d 'Count only samples of this span: -30s..-10s before the end, 5s..10s after the beginning, -1m..' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l key -d 'Name an expression, to use it as keys are used: --key \'huge=address / 2097152\' --by huge' -r
@@ -82,7 +83,7 @@ complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l connect -l s
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l token-file -d 'The token that a daemon over http wants; nobody else may read FILE' -r -F
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l session -d 'Session, by number or name; without it, and without a target, the only one' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l memory-max -d 'Keep our own resident memory below SIZE: 256M, 1G. Near it caches of debug information are given up, and at last the naming of samples (`over_budget`). At least 37M' -r
-complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l history -d 'Keep the newest samples in so much memory, so that --by and --where can ask for them; 0 keeps none [default: 64M, a million samples; of the daemon 16M]' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l history -d 'Keep the newest samples in so much memory, so that --by and --where can ask for them; 0 keeps none [default: 64M, about a million samples; of the daemon 16M]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand top" -l color -d 'Use of colour; `auto` honours NO_COLOR' -r -f -a "auto\t'On a terminal, unless NO_COLOR is set'
 always\t'Always'
 never\t'Never'"
@@ -134,13 +135,14 @@ complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l limit -d 
 complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l filter -d 'Show only objects whose name or descriptor contains TEXT, whatever the case' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l names -d 'Spell objects for people as the source has them, order.next, or by their types, {structure:order}.{pointer+structure:order next}; programs get both' -r -f -a "source\t'As the source has them: order.next'
 descriptor\t'By their types: {structure:order}.{pointer+structure:order next}'"
-complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l by -d 'Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable, function, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access, memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index, offset, alignment, size, event; or an expression over them, as in \'address / 4096\'' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l by -d 'Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable, function, caller, caller_line, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access, memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index, offset, alignment, size, old, new, event; or an expression over them, as in \'address / 4096\'' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l where -d 'Count only samples for which the expression is true: \'function == "main" && access == "store"\'' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l metrics -d 'Metrics to show: samples, share, loads, stores, latency, tlb_misses, locked, hitm, remote, period' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l newest -d 'Show the newest N samples, each in a row, in the place of sums' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l sort -d 'The metric that puts rows in order, most first [default: the first one shown]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l span -d 'Count only samples of this span: -30s..-10s before the end, 5s..10s after the beginning, -1m..' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l key -d 'Name an expression, to use it as keys are used: --key \'huge=address / 2097152\' --by huge' -r
-complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l history -d 'Keep samples in so much memory while a question is answered; a recording that has more is read twice [default: 256M, four million samples]' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l history -d 'Keep samples in so much memory while a question is answered; a recording that has more is read twice [default: 256M, nearly four million samples]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand report" -l color -d 'Use of colour; `auto` honours NO_COLOR' -r -f -a "auto\t'On a terminal, unless NO_COLOR is set'
 always\t'Always'
 never\t'Never'"
@@ -183,7 +185,7 @@ complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -s F -l freq
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l max-overhead -d 'Sample less where sampling takes more than this share of the target\'s CPU time, or of one CPU: 0.5%, 3%, off [default: 1%, but with -c every Nth fault, breakpoint and tracepoint]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -s m -l mmap-pages -d 'Pages of each CPU\'s ring, a power of two [default: 512 KiB]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l duration -d 'Stop after so long: 5, 0.5, 10s, 1m' -r
-complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l history -d 'Keep the newest samples in so much memory [default: 64M, a million samples; of a recording 256M]' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l history -d 'Keep the newest samples in so much memory [default: 64M, about a million samples; of a recording 256M]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand layout" -l color -d 'Use of colour; `auto` honours NO_COLOR' -r -f -a "auto\t'On a terminal, unless NO_COLOR is set'
 always\t'Always'
 never\t'Never'"
@@ -245,7 +247,7 @@ complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l duration
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l limit -d 'Show at most N lines [default: 20, with --json or --csv all]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l where -d 'Count only samples for which the expression is true: \'type == "order"\'' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l span -d 'Count only samples of this span: -30s..-10s before the end, 5s..10s after the beginning, -1m..' -r
-complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l history -d 'Keep the newest samples in so much memory [default: 64M, a million samples; of a recording 256M]' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l history -d 'Keep the newest samples in so much memory [default: 64M, about a million samples; of a recording 256M]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand threads" -l color -d 'Use of colour; `auto` honours NO_COLOR' -r -f -a "auto\t'On a terminal, unless NO_COLOR is set'
 always\t'Always'
 never\t'Never'"
@@ -261,7 +263,8 @@ complete -c dataspace -n "__fish_dataspace_using_subcommand watch" -s c -l perio
 complete -c dataspace -n "__fish_dataspace_using_subcommand watch" -l max-overhead -d 'Sample less where sampling takes more than this share of the target\'s CPU time: 0.5%, 3%, off [default: 1%]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand watch" -l duration -d 'Stop after so long: 5, 0.5, 10s, 1m' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand watch" -l interval -d 'Time between two looks' -r
-complete -c dataspace -n "__fish_dataspace_using_subcommand watch" -l limit -d 'Show at most N rows' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand watch" -l newest -d 'Show the newest N accesses, each in a row, without sums [default: 10, below the sums]' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand watch" -l limit -d 'Show at most N rows of sums' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand watch" -l color -d 'Use of colour; `auto` honours NO_COLOR' -r -f -a "auto\t'On a terminal, unless NO_COLOR is set'
 always\t'Always'
 never\t'Never'"
@@ -302,9 +305,10 @@ descriptor\t'By their types: {structure:order}.{pointer+structure:order next}'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l columns -d 'Columns of the screen: time, cpu, share, bar, trend, samples, rate, rw, loads, stores, latency, levels, tlb, locked, hitm, threads, evidence, line [default: those that there is room for, or those of `[screen]` in ~/.config/dataspace/dataspace.toml]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l theme -d 'Colours of the screen [default: dark]' -r -f -a "dark\t'For light letters on a dark ground'
 light\t'For dark letters on a light ground'"
-complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l by -d 'Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable, function, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access, memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index, offset, alignment, size, event; or an expression over them, as in \'address / 4096\'' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l by -d 'Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable, function, caller, caller_line, line, inlined, instruction, module, unit, process, thread, comm, cpu, cgroup, second, access, memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index, offset, alignment, size, old, new, event; or an expression over them, as in \'address / 4096\'' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l where -d 'Count only samples for which the expression is true: \'function == "main" && access == "store"\'' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l metrics -d 'Metrics to show: samples, share, loads, stores, latency, tlb_misses, locked, hitm, remote, period' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l newest -d 'Show the newest N samples, each in a row, in the place of sums' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l sort -d 'The metric that puts rows in order, most first [default: the first one shown]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l span -d 'Count only samples of this span: -30s..-10s before the end, 5s..10s after the beginning, -1m..' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand demo" -l key -d 'Name an expression, to use it as keys are used: --key \'huge=address / 2097152\' --by huge' -r

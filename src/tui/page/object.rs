@@ -21,9 +21,10 @@ const NUMBER_WIDTH: usize = 10;
 const N_LISTED: usize = 8;
 
 /// Lists of who touches an object: the heading, and the keys.
-const LISTS: [(&str, &[&str]); 5] = [
+const LISTS: [(&str, &[&str]); 6] = [
     ("HOTTEST LINES", &["line", "function"]),
     ("FUNCTIONS", &["function", "module"]),
+    ("CALLED FROM, BY THE SAMPLED STACK", &["caller", "function"]),
     ("THREADS", &["thread", "comm"]),
     ("VARIABLES", &["variable"]),
     ("INSTANCES, BY ADDRESS", &["instance"]),

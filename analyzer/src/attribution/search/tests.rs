@@ -103,6 +103,7 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
     let past = Past {
         trail: Trail { nodes: Box::default(), reach: 0, arrivals: Box::default() },
         triggers: Vec::new(),
+        frame: None,
         entry: None,
     };
     let fit = |is_repeated: bool, kind, sampled| {

@@ -4,7 +4,7 @@
 use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::code_place::NotLocated;
 use crate::attribution::name_table::NameKey;
-use crate::attribution::site_table::CallIdx;
+use crate::attribution::site_table::{CallIdx, SiteIdx};
 use crate::attribution::verdict::Located;
 use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
@@ -18,7 +18,8 @@ use crate::limit;
 use crate::x86_64::abi::{FRAME_POINTER, RETURN_ADDRESS_BYTES, STACK_POINTER};
 use crate::x86_64::state::State;
 use dataspace_proto::address::{Avma, Svma};
-use dataspace_proto::register::Register;
+use dataspace_proto::record::Sample;
+use dataspace_proto::register::{Register, Registers};
 use dataspace_proto::stack::StackPiece;
 use std::sync::Arc;
 
@@ -44,16 +45,21 @@ struct StackWalk<'a> {
 
 impl<'a> StackWalk<'a> {
     fn new(located: Located<'a>, state: &State) -> Option<Self> {
-        let piece = &located.sample.stack;
+        let frame_pointer = state.get(Register::Rbp);
+        let stack_pointer = state.get(Register::Rsp)?;
+        Self { stack_pointer, frame_pointer, ..Self::sampled(located.sample, located.registers)? }
+            .into()
+    }
+
+    /// The walk that begins where the sample was taken.
+    fn sampled(sample: &'a Sample, registers: &Registers) -> Option<Self> {
+        let piece = &sample.stack;
         if piece.is_empty() {
             return None;
         }
-        Some(Self {
-            piece,
-            start: Avma(located.registers.get(Register::Rsp)?),
-            stack_pointer: state.get(Register::Rsp)?,
-            frame_pointer: state.get(Register::Rbp),
-        })
+        let stack_pointer = registers.get(Register::Rsp)?;
+        let frame_pointer = registers.get(Register::Rbp);
+        Some(Self { piece, start: Avma(stack_pointer), stack_pointer, frame_pointer })
     }
 
     /// The end of the frame.
@@ -102,6 +108,13 @@ impl<'a> StackWalk<'a> {
 }
 
 impl World {
+    /// The address to which the function returns that a sample of this site was in, where the sampled stack tells it.
+    pub(crate) fn returns_to(&self, sample: &Sample, site: SiteIdx) -> Option<Avma> {
+        let frame = self.sites.get(site).outcome.as_ref().ok()?.frame?;
+        let registers = if sample.is_user() { &sample.registers } else { &sample.user_registers };
+        StackWalk::sampled(sample, registers)?.step(&frame)
+    }
+
     /// The claim of the callers of the trigger's function on what it touches: an object, by the witness
     /// [`Witness::Caller`], or but bytes, by [`Witness::PassedBytes`].
     pub(crate) fn passed(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
