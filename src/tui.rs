@@ -2,6 +2,7 @@
 
 pub(crate) mod asked;
 mod control;
+mod errand;
 mod keyboard;
 mod lens;
 mod look;
@@ -19,7 +20,10 @@ use crate::file_source::FilePolicy;
 use crate::interrupt::Interrupt;
 use crate::session::Source;
 use crate::session::inspection::Inspector;
+use crate::session::question::Question;
+use crate::text::visible;
 use anyhow::Context;
+use errand::WatchedPlace;
 use keyboard::{KeyInput, Keyboard};
 use looker::Looker;
 use ratatui::crossterm::event::Event;
@@ -49,13 +53,24 @@ pub(crate) enum Leave {
     HungUp,
 }
 
+/// Data that is watched beside a session.
+pub(crate) struct Watching {
+    pub(crate) source: Box<dyn Source>,
+    /// Presentation of it.
+    pub(crate) options: TopOptions,
+}
+
+/// Begins to watch a place of a process, by its number.
+pub(crate) type Watch<'a> = &'a dyn Fn(i32, String) -> anyhow::Result<Watching>;
+
 /// Shows the session until somebody leaves the screen or the time given is over. The end of the
 /// target does not end it: its final totals are there to be looked at. Code
-/// and sources are read by the rules of `files`, where the session is in this process.
+/// and sources are read by the rules of `files`, where the session is in this process; of a live one data can be watched.
 pub(crate) fn run(
     source: &dyn Source,
     options: &TopOptions,
     files: Option<FilePolicy>,
+    watch: Option<Watch<'_>>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Leave> {
     let keyboard = Keyboard::open()?;
@@ -66,7 +81,8 @@ pub(crate) fn run(
     let inspector = files.map(Inspector::new);
     thread::scope(|scope| {
         let looker = Looker::start(scope, source, inspector).context("starting a thread")?;
-        Shown { source, options, keyboard, screen, theme, looker }.run(&mut state, interrupt)
+        let shown = Shown { source, options, watch, keyboard, screen, theme, looker };
+        shown.run(&mut state, interrupt)
     })
 }
 
@@ -74,6 +90,7 @@ pub(crate) fn run(
 struct Shown<'a> {
     source: &'a dyn Source,
     options: &'a TopOptions,
+    watch: Option<Watch<'a>>,
     keyboard: Keyboard,
     screen: Screen,
     theme: Theme,
@@ -110,8 +127,43 @@ impl Shown<'_> {
             if state.takes_suspension() {
                 self.screen.suspend()?;
             }
+            if let Some(place) = state.takes_watched() {
+                let rest = end.map(|end| end.saturating_duration_since(Instant::now()));
+                if self.watched(place, state, rest, interrupt)? == Leave::HungUp {
+                    return Ok(Leave::HungUp);
+                }
+                is_changed = true;
+            }
         }
         Ok(Leave::Asked)
+    }
+
+    /// Shows who touches some data, until that is left.
+    fn watched(
+        &mut self,
+        watched: WatchedPlace,
+        state: &mut ScreenState,
+        rest: Option<Duration>,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Leave> {
+        let Some(watch) = self.watch else {
+            state.tell("only what runs here, and this command samples, can be watched");
+            return Ok(Leave::Asked);
+        };
+        let WatchedPlace { pid, place } = watched;
+        let shown = watch(pid, place).and_then(|Watching { source, options }| {
+            let questions = Question::all(&options)?;
+            let options = TopOptions { duration: rest, ..options };
+            let screen = &mut self.screen;
+            let left =
+                asked::show(&*source, &questions, &options, interrupt, &self.keyboard, screen);
+            source.stop();
+            left
+        });
+        if let Err(error) = &shown {
+            state.tell(visible(&format!("{error:#}")));
+        }
+        Ok(shown.unwrap_or(Leave::Asked))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `watch` as it is typed, and what it asks for.
 
-use super::session::{EVENTS, EventArgs, Global, TARGETS, TargetArgs, VIEW};
+use super::session::{EVENTS, EventArgs, TARGETS, TargetArgs, VIEW, When};
 use super::value;
 use super::view::ViewArgs;
 use crate::config::{DEFAULT_MAX_OVERHEAD, LiveOptions, TopOptions};
@@ -81,13 +81,30 @@ pub(crate) struct WatchArgs {
 }
 
 impl WatchArgs {
+    /// Those that watch one place of a process.
+    pub(crate) fn of(pid: i32, place: String) -> Self {
+        Self {
+            pid,
+            objects: vec![place],
+            period: None,
+            max_overhead: None,
+            json: false,
+            once: false,
+            csv: false,
+            duration: None,
+            interval: None,
+            newest: None,
+            limit: None,
+        }
+    }
+
     /// The session and its presentation.
     ///
     /// # Errors
     /// Where there are too many objects, or they are no objects.
     pub(crate) fn resolve(
         self,
-        global: &Global,
+        color: When,
         is_terminal: bool,
     ) -> Result<(LiveOptions, TopOptions), Failure> {
         if self.objects.len() > MAX_OBJECTS {
@@ -103,7 +120,7 @@ impl WatchArgs {
             interval: self.interval,
             ..ViewArgs::default()
         };
-        let mut view = view.resolve(global.color, is_terminal);
+        let mut view = view.resolve(color, is_terminal);
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let newest =
             |newest| Query { by: words(&ACCESS_KEYS), newest: Some(newest), ..Query::default() };

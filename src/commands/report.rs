@@ -133,7 +133,7 @@ fn show(recording: OpenRecording, view: &TopOptions, global: &Global) -> anyhow:
         let interrupt = Interrupt::listen()?;
         let source = recording.totals()?;
         wait(&*source, &interrupt)?;
-        tui::run(&*source, view, Some(policy), &interrupt)?;
+        tui::run(&*source, view, Some(policy), None, &interrupt)?;
         Ok(())
     })
 }

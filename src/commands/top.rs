@@ -4,7 +4,9 @@ use super::own_setting::with_own_settings;
 use super::{comm_note, fetch, json};
 use crate::answer;
 use crate::broker::{self, Terms};
-use crate::cli::{ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WindowsArgs, asked_for};
+use crate::cli::{
+    ConnectArgs, EventArgs, Global, TargetArgs, TopArgs, WatchArgs, When, WindowsArgs, asked_for,
+};
 use crate::client::{Client, RemoteSession};
 use crate::config::{LiveOptions, Output, Selection, TopOptions};
 use crate::diagnostic;
@@ -18,7 +20,7 @@ use crate::selection::reduced;
 use crate::session::question::Question;
 use crate::session::{self, Source};
 use crate::table::{self, TableOptions};
-use crate::tui::{self, Leave};
+use crate::tui::{self, Leave, Watching};
 use crate::way_out::WayOut;
 use dataspace_collector::system::procfs::Procfs;
 use dataspace_proto::api::SessionSpec;
@@ -197,7 +199,8 @@ fn check_window(wanted: Option<Window>, lengths: WindowLengths) -> Result<(), Fa
 }
 
 /// Shows the session until the target ends, the time is over or somebody ends it; then ends it
-/// and gives its results. Code is read by the rules of `files`, where the session is in this process.
+/// and gives its results. Code is read by the rules of `files`, where the session is in this process; then data can be
+/// watched.
 pub(super) fn show(
     source: &dyn Source,
     view: &TopOptions,
@@ -206,7 +209,9 @@ pub(super) fn show(
 ) -> anyhow::Result<()> {
     check_window(view.window, source.snapshot().window_lengths())?;
     let mut out = stdout().lock();
-    let questions = questions(view)?;
+    let questions = Question::all(view)?;
+    let begin = |pid, place| watching(pid, place, interrupt);
+    let watch: Option<tui::Watch<'_>> = if files.is_some() { Some(&begin) } else { None };
     match view.output {
         Output::Json => print_json(source, view, interrupt, &mut out),
         Output::Table | Output::JsonOnce | Output::Csv => {
@@ -215,7 +220,7 @@ pub(super) fn show(
         }
         Output::Screen => {
             let shown = match questions.is_empty() {
-                true => tui::run(source, view, files, interrupt),
+                true => tui::run(source, view, files, watch, interrupt),
                 false => tui::asked::run(source, &questions, view, interrupt),
             };
             if shown.as_ref().is_ok_and(|shown| *shown == Leave::Asked)
@@ -244,6 +249,13 @@ pub(super) fn show(
             Ok(())
         }
     }
+}
+
+/// Begins to watch a place of a process.
+fn watching(pid: i32, place: String, interrupt: &Interrupt) -> anyhow::Result<Watching> {
+    let (live, options) = WatchArgs::of(pid, place).resolve(When::Never, true)?;
+    let source = session::start_live(&live, &|| interrupt.is_set())?;
+    Ok(Watching { source, options })
 }
 
 /// One line each interval, and one with the final totals.
@@ -332,7 +344,7 @@ fn print_snapshot(
         has_color: view.has_color,
         width: table::terminal_width(),
     };
-    let questions = questions(view)?;
+    let questions = Question::all(view)?;
     if let Some(question) = questions.first() {
         if view.output == Output::Csv {
             return Ok(answer::write_csv(question, &source.ask(question)?, out)?);
@@ -345,11 +357,6 @@ fn print_snapshot(
     table::render(&snapshot, &options, out)?;
     out.flush()?;
     Ok(())
-}
-
-/// The questions whose answers are shown, one below the other, in the place of objects.
-fn questions(view: &TopOptions) -> Result<Vec<Question>, Failure> {
-    view.query.iter().chain(&view.newest).cloned().map(Question::new).collect()
 }
 
 /// Ends the session; a second interrupt ends us.

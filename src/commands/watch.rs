@@ -6,6 +6,6 @@ use std::io::{IsTerminal, stdout};
 
 /// Runs the command.
 pub(super) fn run(args: WatchArgs, global: &Global) -> anyhow::Result<()> {
-    let (live, view) = args.resolve(global, stdout().is_terminal())?;
+    let (live, view) = args.resolve(global.color, stdout().is_terminal())?;
     top::run_live(live, &view, global)
 }

@@ -1,6 +1,7 @@
 //! A question to a session's history.
 
 use super::findings::Findings;
+use crate::config::TopOptions;
 use crate::exit::{Failure, Kind};
 use dataspace_analyzer::history::store::HistoryView;
 use dataspace_analyzer::query::answer::{Inquiry, Reckoning};
@@ -40,6 +41,14 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 impl Question {
+    /// The questions whose answers are shown, one below the other, in the place of objects.
+    ///
+    /// # Errors
+    /// That of the first one that means nothing.
+    pub(crate) fn all(options: &TopOptions) -> Result<Vec<Self>, Failure> {
+        options.query.iter().chain(&options.newest).cloned().map(Self::new).collect()
+    }
+
     /// Reads `query`.
     ///
     /// # Errors

@@ -14,8 +14,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::widgets::Paragraph;
 use std::time::Instant;
 
-/// Lines of the table that are no rows: header, titles, sums, accounts.
-const N_OTHER_LINES: usize = 10;
+/// Lines of the table that are no rows: header, titles, sums, accounts, the key.
+const N_OTHER_LINES: usize = 12;
 
 /// Shows the answer until somebody leaves the screen or the time given is over.
 ///
@@ -28,7 +28,18 @@ pub(crate) fn run(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Leave> {
     let keyboard = Keyboard::open()?;
-    let mut screen = Screen::enter()?;
+    show(source, questions, options, interrupt, &keyboard, &mut Screen::enter()?)
+}
+
+/// The same on a screen that was entered.
+pub(super) fn show(
+    source: &dyn Source,
+    questions: &[Question],
+    options: &TopOptions,
+    interrupt: &Interrupt,
+    keyboard: &Keyboard,
+    screen: &mut Screen,
+) -> anyhow::Result<Leave> {
     let end = options.duration.map(|duration| Instant::now() + duration);
     let mut text = asked(source, questions, options, screen.height())?;
     let mut refreshed = Instant::now();
@@ -44,7 +55,7 @@ pub(crate) fn run(
         }
         let page = Paragraph::new(text.as_str());
         if let Err(error) = screen.draw(|frame| frame.render_widget(page, frame.area())) {
-            return undrawn(error, &keyboard);
+            return undrawn(error, keyboard);
         }
         match keyboard.wait(GLANCE)? {
             KeyInput::HungUp => return Ok(Leave::HungUp),
@@ -71,9 +82,10 @@ fn asked(
     view: &TopOptions,
     height: usize,
 ) -> anyhow::Result<String> {
-    let n_singles =
-        questions.iter().map(|question| question.query.newest.map_or(0, |it| it + 2)).sum();
-    let limit = height.saturating_sub(N_OTHER_LINES).saturating_sub(n_singles).max(1);
+    // A blank line and titles are before each table but the first.
+    let n_tables = questions.len().max(1);
+    let n_rows = height.saturating_sub(N_OTHER_LINES + 2 * (n_tables - 1));
+    let limit = (n_rows / n_tables).max(1);
     let options = TableOptions {
         window: Window::All,
         selection: Selection { limit: Some(limit), ..Selection::default() },
@@ -83,5 +95,5 @@ fn asked(
     };
     let mut text = Vec::new();
     answer::write_asked(source, questions, &options, &mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    Ok(String::from_utf8_lossy(&text).into_owned() + "\nq leaves")
 }

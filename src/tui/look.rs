@@ -1,5 +1,6 @@
 //! Asks the history what the screen is to show: through the lens, on the page that is open, and hottest lines.
 
+use super::errand::{Errand, Found, WatchedPlace};
 use super::lens::{Lens, begin_s, shown};
 use super::page::code::CodeWishes;
 use super::page::object::ObjectWishes;
@@ -37,8 +38,8 @@ pub(super) struct Wish {
     names: Names,
     own_keys: BTreeMap<String, String>,
     has_hot_lines: bool,
-    /// Condition on the samples of which the hottest function is wanted.
-    code_of: Option<String>,
+    /// An errand, and a condition on the samples that it is about.
+    errand: Option<(Errand, String)>,
     /// The page that is open.
     subject: Option<Subject>,
     /// True where the history knows what is on it.
@@ -63,7 +64,7 @@ pub(super) struct Sight {
     wish: Wish,
     seen: Option<Result<Seen, String>>,
     hot_lines: Option<HashMap<String, String>>,
-    function: Option<Result<String, String>>,
+    found: Option<Result<Found, String>>,
     rows: Option<Vec<PageRow>>,
 }
 
@@ -76,8 +77,8 @@ pub(super) fn wish(state: &mut ScreenState, width: usize) -> Option<Wish> {
     let subject = state.pages.last().map(|page| page.subject.clone());
     let is_page_asked = put_own_rows(state, width);
     let has_hot_lines = state.seen_columns.contains(&Column::HotLine) && !state.lens.is_split();
-    let code_of = state.takes_code_wish();
-    let is_needed = state.lens.is_needed() || has_hot_lines || code_of.is_some() || is_page_asked;
+    let errand = state.takes_errand();
+    let is_needed = state.lens.is_needed() || has_hot_lines || errand.is_some() || is_page_asked;
     is_needed.then(|| Wish {
         whole: Arc::clone(&state.whole),
         shown: Arc::clone(&state.snapshot),
@@ -87,7 +88,7 @@ pub(super) fn wish(state: &mut ScreenState, width: usize) -> Option<Wish> {
         names: state.arrangement().names,
         own_keys: state.own_keys.clone(),
         has_hot_lines,
-        code_of,
+        errand,
         subject,
         is_page_asked,
         width,
@@ -140,7 +141,7 @@ fn warning_rows(state: &ScreenState, width: usize) -> Vec<PageRow> {
 
 /// Puts on the screen what the history said, unless something else is looked at by now.
 pub(super) fn take(state: &mut ScreenState, sight: Sight) {
-    let Sight { wish, seen, hot_lines, function, rows } = sight;
+    let Sight { wish, seen, hot_lines, found, rows } = sight;
     if wish.lens != state.lens || wish.window != state.arrangement().window {
         return;
     }
@@ -167,8 +168,8 @@ pub(super) fn take(state: &mut ScreenState, sight: Sight) {
         page.is_awaited = false;
         page.rows = rows;
     }
-    match function {
-        Some(Ok(function)) => state.open_function(function),
+    match found {
+        Some(Ok(found)) => state.bring(found),
         Some(Err(what)) => state.tell(what),
         None => {}
     }
@@ -194,16 +195,19 @@ pub(super) fn see(mut wish: Wish, source: &dyn Source, inspector: Option<&mut In
         wish.variables = Arc::clone(&seen.variables);
     }
     let hot_lines = wish.has_hot_lines.then(|| wish.hot_lines(source)).flatten();
-    let function = wish.code_of.as_ref().map(|condition| wish.function(condition, source));
+    let found = wish.errand.as_ref().map(|(errand, condition)| match errand {
+        Errand::Code => wish.function(condition, source).map(Found::Function),
+        Errand::Watch => wish.place(condition, source).map(Found::Place),
+    });
     let subject = wish.subject.clone().filter(|_| wish.is_page_asked);
     let rows = subject.map(|subject| wish.page(subject, source, inspector));
-    Sight { wish, seen, hot_lines, function, rows }
+    Sight { wish, seen, hot_lines, found, rows }
 }
 
 /// A sight of nothing, where `what` went wrong.
 pub(super) fn blind(wish: Wish, what: &str) -> Sight {
     let rows = vec![PageRow::text(what, Tone::Loss)];
-    Sight { wish, seen: None, hot_lines: None, function: None, rows: Some(rows) }
+    Sight { wish, seen: None, hot_lines: None, found: None, rows: Some(rows) }
 }
 
 impl Wish {
@@ -275,6 +279,21 @@ impl Wish {
             _ => None,
         });
         named.next().ok_or("no function is known to touch it in this window".to_owned())
+    }
+
+    /// The place that most of the samples that meet a condition touch.
+    fn place(&self, condition: &str, source: &dyn Source) -> Result<WatchedPlace, String> {
+        let by = ["process", "address", "size"].map(str::to_owned).to_vec();
+        let condition = format!("{condition} && address != null");
+        let query = self.lens.asked(by, self.window, Some(&condition), 1);
+        let answer = self.ask(source, query).map_err(|what| visible(&what).into_owned())?;
+        let row = answer.rows.first().map(|row| &row.key[..]);
+        let Some([KeyValue::Number(pid), KeyValue::Text(address), size]) = row else {
+            return Err("no sample of it in this window has an address".to_owned());
+        };
+        let size = if let KeyValue::Number(size) = size { *size as u64 } else { 1 };
+        let place = watchable(address, size).ok_or("it has no address that can be watched")?;
+        Ok(WatchedPlace { pid: *pid as i32, place })
     }
 
     /// The rows of the page that is open.
@@ -354,6 +373,13 @@ impl Wish {
         }
         rows
     }
+}
+
+/// An address and the length that a debug register can watch there: of an access of `size` bytes as much as it can.
+fn watchable(address: &str, size: u64) -> Option<String> {
+    let at = u64::from_str_radix(address.strip_prefix("0x")?, 16).ok()?;
+    let length = [8, 4, 2, 1].into_iter().find(|length| *length <= size.max(1) && at % length == 0);
+    Some(format!("{address}/{}", length?))
 }
 
 /// The rows, or why there are none.

@@ -4,6 +4,7 @@ mod filter;
 mod opening;
 
 use super::control::{Action, action, is_control};
+use super::errand::{Errand, WatchedPlace};
 use super::lens::{Condition, Lens};
 use super::page::{Page, Subject};
 use super::rows::Rows;
@@ -75,7 +76,9 @@ pub(super) struct ScreenState {
     is_paused: bool,
     is_left: bool,
     is_suspended: bool,
-    wants_code: bool,
+    errand: Option<Errand>,
+    /// Data that is to be watched, until that has begun.
+    watched: Option<WatchedPlace>,
     /// The selected object: the selection stays on it when the order changes under it.
     selected_id: Option<u32>,
 }
@@ -113,7 +116,8 @@ impl ScreenState {
             is_paused: false,
             is_left: false,
             is_suspended: false,
-            wants_code: false,
+            errand: None,
+            watched: None,
             selected_id: None,
         };
         state.trend.note(&state.whole);
@@ -237,6 +241,7 @@ impl ScreenState {
                 }
             }
             Action::Code => self.open_code(),
+            Action::Watch => self.send(Errand::Watch),
             Action::Open => self.open_selected(),
             Action::Pause => self.is_paused = !self.is_paused,
             Action::EditFilter => self.typed = Some(self.arrangement.selection.filter.clone()),

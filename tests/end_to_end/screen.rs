@@ -177,6 +177,22 @@ fn a_filter_goes_along_from_view_to_view_and_back() {
     assert!(terminal.left_behind().contains("totals are final"));
 }
 
+#[test]
+fn what_is_under_the_cursor_is_watched_and_left_again() {
+    let own = std::process::id().to_string();
+    let args = ["top", "-p", &own, "-e", "mem:0x1000/8", "--once", "--duration", "0.1"];
+    if !can_sample() || matches!(run(&args).status.code(), Some(3 | 4)) {
+        eprintln!("not run: no breakpoint can be had");
+        return;
+    }
+    let mut terminal = Terminal::start();
+    terminal.leads_to("/price\r", &["price"], &["particle"]);
+    terminal.leads_to("W", &["events    mem:0x", "SAMPLES", "q leaves"], &["R:W"]);
+    terminal.leads_to("q", &["R:W", "price"], &["mem:0x"]);
+    terminal.press("q");
+    assert!(terminal.left_behind().contains("totals are final"));
+}
+
 /// In a worker no file can be opened: settings have to be read before.
 #[test]
 fn columns_and_keys_are_those_of_the_users_configuration() {

@@ -1,5 +1,6 @@
 //! Pages that are opened from the table and from each other.
 
+use super::super::errand::{Errand, Found, WatchedPlace};
 use super::super::page::{Meaning, Page, Subject};
 use super::{MAX_PAGES, ScreenState};
 use crate::column::Column;
@@ -47,26 +48,43 @@ impl ScreenState {
                 self.open(Subject::Code(text));
             }
             // Which function that is, the history tells.
-            _ => self.wants_code = true,
+            _ => self.send(Errand::Code),
         }
         self.is_stale = true;
     }
 
-    /// Tells, once, of what the hottest function is to be opened: a condition on samples.
-    pub(in crate::tui) fn takes_code_wish(&mut self) -> Option<String> {
-        if !std::mem::take(&mut self.wants_code) {
-            return None;
-        }
-        let of_row = self.pages.last().and_then(|page| page.selected().condition());
-        let of_row = of_row.map(|condition| condition.expression);
-        of_row
-            .or_else(|| self.spoken_of().map(|object| self.expression(object)))
-            .or(Some("true".to_owned()))
+    pub(super) fn send(&mut self, errand: Errand) {
+        self.errand = Some(errand);
+        self.is_stale = true;
     }
 
-    /// Opens the code of a function.
-    pub(in crate::tui) fn open_function(&mut self, function: String) {
-        self.open(Subject::Code(function));
+    /// The errand that was sent, once, and a condition on the samples that it is about.
+    pub(in crate::tui) fn takes_errand(&mut self) -> Option<(Errand, String)> {
+        let errand = self.errand.take()?;
+        let of_row = self.pages.last().and_then(|page| page.selected().condition());
+        let of_row = of_row.map(|condition| condition.expression);
+        let condition = of_row.or_else(|| self.spoken_of().map(|object| self.expression(object)));
+        match (errand, condition) {
+            (errand, Some(condition)) => Some((errand, condition)),
+            (Errand::Code, None) => Some((errand, "true".to_owned())),
+            (Errand::Watch, None) => {
+                self.tell("nothing is under the cursor");
+                None
+            }
+        }
+    }
+
+    /// Does what the answer to an errand is for.
+    pub(in crate::tui) fn bring(&mut self, found: Found) {
+        match found {
+            Found::Function(function) => self.open(Subject::Code(function)),
+            Found::Place(place) => self.watched = Some(place),
+        }
+    }
+
+    /// The data that is to be watched, once.
+    pub(in crate::tui) fn takes_watched(&mut self) -> Option<WatchedPlace> {
+        self.watched.take()
     }
 
     pub(super) fn open_time(&mut self) {
