@@ -77,8 +77,7 @@ pub(crate) fn write_asked(
     options: &TableOptions,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let answers = questions.iter().map(|question| Ok((question, source.ask(question)?)));
-    let answers = answers.collect::<anyhow::Result<Vec<_>>>()?;
+    let answers: Vec<_> = questions.iter().zip(source.ask_all(questions)?).collect();
     Ok(write_tables(&source.snapshot(), &answers, options, out)?)
 }
 

@@ -243,6 +243,10 @@ impl Source for FakeSource {
         Ok(answer(&question.query))
     }
 
+    fn ask_all(&self, questions: &[Question]) -> anyhow::Result<Vec<QueryAnswer>> {
+        questions.iter().map(|question| self.ask(question)).collect()
+    }
+
     fn is_finished(&self) -> bool {
         self.n_left.load(Ordering::Relaxed) == 0
     }

@@ -49,6 +49,8 @@ const YOUNG_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) enum Leave {
     /// By a key, a signal or the end of the time.
     Asked,
+    /// By Ctrl-C, which leaves all that is open.
+    AtOnce,
     /// The terminal is gone: nothing can be shown any more.
     HungUp,
 }
@@ -129,8 +131,9 @@ impl Shown<'_> {
             }
             if let Some(place) = state.takes_watched() {
                 let rest = end.map(|end| end.saturating_duration_since(Instant::now()));
-                if self.watched(place, state, rest, interrupt)? == Leave::HungUp {
-                    return Ok(Leave::HungUp);
+                match self.watched(place, state, rest, interrupt)? {
+                    Leave::Asked => {}
+                    left => return Ok(left),
                 }
                 is_changed = true;
             }

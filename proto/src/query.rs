@@ -30,7 +30,7 @@ pub struct Query {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
     /// So many of the newest samples that the filter keeps, newest first, each a row of its own, in the place of sums; of
-    /// up to 16 keys.
+    /// up to 16 keys; `sort` means nothing then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<usize>,
     /// Names for expressions, which may then be used as keys are.

@@ -181,6 +181,10 @@ impl Source for RemoteSession {
         self.client.query(self.id, &question.query)
     }
 
+    fn ask_all(&self, questions: &[Question]) -> anyhow::Result<Vec<QueryAnswer>> {
+        questions.iter().map(|question| self.ask(question)).collect()
+    }
+
     fn is_finished(&self) -> bool {
         lock(&self.shared.state).1
     }

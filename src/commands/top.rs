@@ -223,7 +223,7 @@ pub(super) fn show(
                 true => tui::run(source, view, files, watch, interrupt),
                 false => tui::asked::run(source, &questions, view, interrupt),
             };
-            if shown.as_ref().is_ok_and(|shown| *shown == Leave::Asked)
+            if shown.as_ref().is_ok_and(|shown| *shown != Leave::HungUp)
                 && ends_with_answer(source, view)
             {
                 let printed = print_snapshot(source, view, &mut out);

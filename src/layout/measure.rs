@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::session::findings::Findings;
 use crate::session::question::{Question, quoted};
 use dataspace_analyzer::types::type_layout::TypeLayout;
-use dataspace_proto::query::{KeyValue, Query, QueryAnswer, QueryMetrics, QueryRow};
+use dataspace_proto::query::{KeyValue, Query, QueryMetrics, QueryRow};
 use dataspace_proto::snapshot::Snapshot;
 use std::collections::{BTreeMap, HashSet};
 
@@ -53,10 +53,14 @@ pub(crate) fn measure(findings: &Findings, layout: &TypeLayout) -> Result<Measur
         return Ok(Measured { figures, notes: vec![note] });
     }
     let mut notes = Vec::new();
-    let instances = ask(findings, layout, &["alignment", "instance"], MAX_INSTANCES)?;
-    let mut figures = LayoutFigures::new(alignments(&instances.rows), is_timed);
     let keys = ["member", "offset", "alignment", "thread", "level", "index"];
-    let answer = ask(findings, layout, &keys, MAX_ROWS)?;
+    let questions = [
+        question(layout, &["alignment", "instance"], MAX_INSTANCES)?,
+        question(layout, &keys, MAX_ROWS)?,
+    ];
+    let answers = Question::answer_together(&questions, findings)?;
+    let [instances, answer] = &answers[..] else { return Ok(Measured { figures: None, notes }) };
+    let mut figures = LayoutFigures::new(alignments(&instances.rows), is_timed);
     if answer.truncated || instances.truncated {
         notes.push(
             "samples differ in more ways than are summed: the figures are of most of them"
@@ -95,21 +99,15 @@ fn no_samples(snapshot: &Snapshot) -> String {
     format!("none of the {n_samples} samples touched it, or what touched it has no name")
 }
 
-/// The answer to a question about samples of the type of `layout`.
-fn ask(
-    findings: &Findings,
-    layout: &TypeLayout,
-    keys: &[&str],
-    n_rows: usize,
-) -> Result<QueryAnswer, Failure> {
+/// The question about samples of the type of `layout`.
+fn question(layout: &TypeLayout, keys: &[&str], n_rows: usize) -> Result<Question, Failure> {
     let descriptor = format!("{{{}}}", layout.type_name);
-    let query = Query {
+    Question::new(Query {
         by: keys.iter().map(|key| (*key).to_owned()).collect(),
         filter: Some(format!("aggregate == {}", quoted(&descriptor))),
         limit: Some(n_rows),
         ..Query::default()
-    };
-    Question::new(query)?.answer(findings)
+    })
 }
 
 /// Instances and samples by alignment, of rows of alignment and instance.

@@ -64,6 +64,15 @@ pub(crate) trait Source: Send + Sync {
         Ok(question.answer(&self.history(question.has_lines()))?)
     }
 
+    /// The answers to several questions.
+    ///
+    /// # Errors
+    /// Where one cannot be answered.
+    fn ask_all(&self, questions: &[Question]) -> anyhow::Result<Vec<QueryAnswer>> {
+        let has_lines = questions.iter().any(Question::has_lines);
+        Ok(Question::answer_together(questions, &self.history(has_lines))?)
+    }
+
     /// Its totals, without the rest of its findings.
     fn snapshot(&self) -> Arc<Snapshot> {
         self.findings().snapshot

@@ -102,10 +102,25 @@ impl Question {
     /// # Errors
     /// Where none is kept.
     pub(crate) fn answer(&self, findings: &Findings) -> Result<QueryAnswer, Failure> {
-        let Some(history) = &findings.history else {
-            let failure = Failure::new(Kind::Usage, "the session keeps no history to ask");
-            return Err(failure.with_remedy("--history 64M   keeps about a million samples"));
-        };
-        Ok(self.inquiry.answer(history))
+        Ok(self.inquiry.answer(history(findings)?))
     }
+
+    /// The answers to several, which cost less than one after the other where they have one filter.
+    ///
+    /// # Errors
+    /// Where no history is kept.
+    pub(crate) fn answer_together(
+        questions: &[Self],
+        findings: &Findings,
+    ) -> Result<Vec<QueryAnswer>, Failure> {
+        let inquiries: Vec<&Inquiry> = questions.iter().map(|it| &it.inquiry).collect();
+        Ok(Inquiry::answer_together(&inquiries, history(findings)?))
+    }
+}
+
+fn history(findings: &Findings) -> Result<&HistoryView, Failure> {
+    findings.history.as_deref().ok_or_else(|| {
+        let failure = Failure::new(Kind::Usage, "the session keeps no history to ask");
+        failure.with_remedy("--history 64M   keeps about a million samples")
+    })
 }

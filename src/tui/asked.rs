@@ -1,5 +1,6 @@
 //! The answer to a question on the full screen, asked again and again.
 
+use super::control::is_control;
 use super::keyboard::{KeyInput, Keyboard};
 use super::screen::Screen;
 use super::{GLANCE, Leave, undrawn};
@@ -10,7 +11,9 @@ use crate::session::Source;
 use crate::session::question::Question;
 use crate::table::TableOptions;
 use dataspace_proto::window::Window;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::Frame;
+use ratatui::crossterm::event::KeyCode;
+use ratatui::layout::{Constraint, Layout};
 use ratatui::widgets::Paragraph;
 use std::time::Instant;
 
@@ -53,19 +56,26 @@ pub(super) fn show(
                 Err(error) => return Err(error),
             }
         }
-        let page = Paragraph::new(text.as_str());
-        if let Err(error) = screen.draw(|frame| frame.render_widget(page, frame.area())) {
+        let draw = |frame: &mut Frame<'_>| {
+            let [page, hint] =
+                Layout::vertical([Constraint::Min(1), Constraint::Length(1)]).areas(frame.area());
+            frame.render_widget(Paragraph::new(text.as_str()), page);
+            frame.render_widget(Paragraph::new("q leaves"), hint);
+        };
+        if let Err(error) = screen.draw(draw) {
             return undrawn(error, keyboard);
         }
         match keyboard.wait(GLANCE)? {
             KeyInput::HungUp => return Ok(Leave::HungUp),
             KeyInput::Event(event) => {
-                let is_quit = |key: KeyEvent| match key.code {
-                    KeyCode::Char('q') | KeyCode::Esc => true,
-                    KeyCode::Char('c') => key.modifiers.contains(KeyModifiers::CONTROL),
-                    _ => false,
-                };
-                if event.as_key_press_event().is_some_and(is_quit) {
+                let Some(key) = event.as_key_press_event() else { continue };
+                if is_control(key, 'c') {
+                    return Ok(Leave::AtOnce);
+                }
+                if is_control(key, 'z') {
+                    screen.suspend()?;
+                }
+                if matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
                     break;
                 }
             }
@@ -95,5 +105,5 @@ fn asked(
     };
     let mut text = Vec::new();
     answer::write_asked(source, questions, &options, &mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned() + "\nq leaves")
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }

@@ -173,7 +173,7 @@ pub(super) const CONTROLS: &[Control] = &[
         Action::Watch,
         &[KeyCode::Char('W')],
         "",
-        "watch it by a hardware breakpoint: who reads and writes it, with values",
+        "watch who reads and writes it, by a hardware breakpoint",
     ),
     control(Action::Columns, &[KeyCode::Char('o')], "", "choose the columns"),
     control(Action::Warnings, &[KeyCode::Char('!')], "", "all warnings"),

@@ -76,7 +76,10 @@ pub(super) fn wish(state: &mut ScreenState, width: usize) -> Option<Wish> {
     let width = width.saturating_sub(4);
     let subject = state.pages.last().map(|page| page.subject.clone());
     let is_page_asked = put_own_rows(state, width);
-    let has_hot_lines = state.seen_columns.contains(&Column::HotLine) && !state.lens.is_split();
+    // Below a page no column is seen.
+    let has_hot_lines = state.seen_columns.contains(&Column::HotLine)
+        && !state.lens.is_split()
+        && state.pages.is_empty();
     let errand = state.takes_errand();
     let is_needed = state.lens.is_needed() || has_hot_lines || errand.is_some() || is_page_asked;
     is_needed.then(|| Wish {
@@ -105,7 +108,7 @@ fn put_own_rows(state: &mut ScreenState, width: usize) -> bool {
             let object = state.object(*id)?;
             let window = state.lens.only_window(state.arrangement().window);
             let wishes = ObjectWishes { window, names: state.arrangement().names, width };
-            Some(object::rows(&state.snapshot, object, &[], wishes))
+            Some(object::rows(&state.snapshot, object, Ok(&[]), wishes))
         }
         _ => Some(vec![PageRow::text("the samples are being asked…", Tone::Faint)]),
     };
@@ -215,6 +218,18 @@ impl Wish {
         let question = Question::new(query.with_keys(self.own_keys.clone()));
         let question = question.map_err(|failure| failure.to_string())?;
         source.ask(&question).map_err(|error| format!("{error:#}"))
+    }
+
+    /// The same for several at once.
+    fn ask_all(
+        &self,
+        source: &dyn Source,
+        queries: Vec<Query>,
+    ) -> Result<Vec<QueryAnswer>, String> {
+        let question = |query: Query| Question::new(query.with_keys(self.own_keys.clone()));
+        let questions = queries.into_iter().map(question).collect::<Result<Vec<_>, _>>();
+        let questions = questions.map_err(|failure| failure.to_string())?;
+        source.ask_all(&questions).map_err(|error| format!("{error:#}"))
     }
 
     fn object(&self, id: u32) -> Option<&ObjectLine> {
@@ -341,11 +356,10 @@ impl Wish {
         };
         let queries =
             object::queries(&condition_among(&self.variables, object), &self.lens, self.window);
-        let answers: Vec<Result<QueryAnswer, String>> =
-            queries.into_iter().map(|query| self.ask(source, query)).collect();
+        let answers = self.ask_all(source, queries);
         let window = self.lens.only_window(self.window);
         let wishes = ObjectWishes { window, names: self.names, width: self.width };
-        object::rows(&self.shown, object, &answers, wishes)
+        object::rows(&self.shown, object, answers.as_deref(), wishes)
     }
 
     fn time_rows(&self, source: &dyn Source, id: Option<u32>) -> Vec<PageRow> {

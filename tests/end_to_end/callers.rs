@@ -33,7 +33,7 @@ fn callers(pid: &str) -> Option<BTreeMap<(String, String, String), u64>> {
         let has = |function: &str, caller: &str| {
             rows.keys().any(|key| key.0 == function && key.1 == caller)
         };
-        let has_compared = rows.keys().any(|key| key.0 == "compare" && !key.1.is_empty());
+        let has_compared = rows.keys().any(|key| key.0 == "compare");
         if has("walk", "often") && has("walk", "rarely") && has_compared {
             return Some(rows);
         }
@@ -54,7 +54,7 @@ fn a_function_was_called_from_where_the_program_calls_it() {
                     let place = lines.iter().find(|(known, _)| known == caller);
                     assert!(place.is_some_and(|(_, end)| line.ends_with(end)), "{rows:?}");
                 }
-                // The C library does.
+                // The C library does, in a function that has a name only where its debug information is there.
                 "compare" => {
                     assert!(!["main", "walk", "often", "rarely"].contains(&&**caller), "{rows:?}");
                 }

@@ -127,11 +127,11 @@ fn values_before_and_after_are_told_as_the_program_counts() {
     let pid = running.pid();
     let items = said[0].trim_start_matches("items 0x");
     let items = u64::from_str_radix(items, 16).unwrap();
-    let told = |member: &str| {
-        let object = format!("g_turns.{member}");
+    let at = |object: &str| {
         let all = ["--newest", "1000", "--max-overhead", "off"];
-        told(&[&["watch", "-p", &pid, &object][..], &all].concat())
+        told(&[&["watch", "-p", &pid, object][..], &all].concat())
     };
+    let told = |member: &str| at(&format!("g_turns.{member}"));
     let number = |text: &str| text.parse::<i64>().unwrap();
     let Some(answer) = told("below") else { return };
     let mut last = None;
@@ -160,4 +160,19 @@ fn values_before_and_after_are_told_as_the_program_counts() {
         assert!((-3..=3).any(|below| old.map(number) == Some(below * 1000)), "{answer}");
         assert_eq!(new, None, "no register has it: {answer}");
     }
+    // Two members are watched by one breakpoint: each value is of the one that is named.
+    let both = said[1].replace("turns ", "") + "/8";
+    let Some(answer) = at(&both) else { return };
+    let object = answer["by"].as_array().unwrap().iter().position(|by| by == "object").unwrap();
+    let mut n_of = [0, 0];
+    for (row, (_, new)) in answer["rows"].as_array().unwrap().iter().rev().zip(changes(&answer)) {
+        let range = match row["key"][object].as_str().unwrap() {
+            "{structure:turns}.{int below}" => -3..=3,
+            "{structure:turns}.{unsigned_char high}" => 200..=206,
+            other => panic!("{other}: {answer}"),
+        };
+        n_of[usize::from(*range.start() > 0)] += 1;
+        assert!(new.is_some_and(|new| range.contains(&number(new))), "{answer}");
+    }
+    assert!(n_of.iter().all(|n| *n > 0), "{n_of:?}: {answer}");
 }

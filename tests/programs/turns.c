@@ -13,7 +13,7 @@ struct turns {
 short items[7];
 
 int main(void) {
-    printf("items %p\nready\n", (void *)items);
+    printf("items %p\nturns %p\nready\n", (void *)items, (void *)&g_turns);
     fflush(stdout);
     for (;;) {
         g_turns.below = g_turns.below == 3 ? -3 : g_turns.below + 1;

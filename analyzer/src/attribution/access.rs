@@ -7,6 +7,7 @@ use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
 use crate::index::question::Needs;
 use crate::x86_64::access::RegisterLoss;
+use dataspace_proto::event::EventKind;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::AddressSource;
@@ -28,7 +29,14 @@ impl World {
         let memory = &typed.memory;
         let computed = state.effective_address(&memory.address).ok();
         let sampled = located.sample.addr.map(|sampled| (sampled, AddressSource::Sampled));
-        let addr = sampled.or(computed.map(|computed| (computed, AddressSource::Computed)));
+        let computed_addr = computed.map(|computed| (computed, AddressSource::Computed));
+        let addr = match located.kind {
+            // The sampled address is where the watched bytes begin; the access may be to others of them.
+            EventKind::Breakpoint { .. } if sampled.map(|it| it.0) != computed => {
+                computed_addr.or(sampled)
+            }
+            _ => sampled.or(computed_addr),
+        };
         let claim = match addr {
             Some((avma, _)) if !avma.is_user() => Err(Reason::InvalidAddress),
             _ => self.claim(Asked { located, candidate, typed, addr, computed })?,

@@ -4,12 +4,20 @@ use crate::attribution::code_place::user_ip;
 use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
 use crate::x86_64::moved_value::ValueChange;
+use crate::x86_64::state::State;
 use dataspace_proto::record::Sample;
+use dataspace_proto::sample_line::AddressSource;
 
 impl World {
     /// The values before and after the access of a breakpoint's sample. Its registers are those after the trigger, for
-    /// the processor reports a data breakpoint when the instruction is done (SDM volume 3, 19.2.5).
-    pub(crate) fn value_change(&self, sample: &Sample, attribution: &Attribution) -> ValueChange {
+    /// the processor reports a data breakpoint when the instruction is done (SDM volume 3, 19.2.5). They are told of an
+    /// access that is known to begin where the object does that it is charged to, or is to all of the `n_watched` bytes.
+    pub(crate) fn value_change(
+        &self,
+        sample: &Sample,
+        attribution: &Attribution,
+        n_watched: u8,
+    ) -> ValueChange {
         let found = || {
             let site = attribution.site?;
             let (_, ip) = self.sites.code(site);
@@ -21,7 +29,19 @@ impl World {
             }
             let trigger = past.triggers.iter().find(|trigger| trigger.svma.0 == at)?;
             let memory = trigger.accesses.first()?.memory;
-            Some(memory.moved?.change(&sample.registers, memory.size))
+            let moved = memory.moved?;
+            let (addr, source) = attribution.addr?;
+            let is_there = match source {
+                AddressSource::Computed => true,
+                AddressSource::Sampled if memory.address.has_any(moved.written()) => false,
+                AddressSource::Sampled => {
+                    let thread_base = self.thread_storage.base(sample.tid);
+                    let after = State::sampled(&sample.registers, bias, thread_base);
+                    after.effective_address(&memory.address) == Ok(addr)
+                }
+            };
+            let is_known = is_there || memory.size == u32::from(n_watched);
+            is_known.then(|| moved.change(&sample.registers, memory.size))
         };
         found().unwrap_or(ValueChange::UNKNOWN)
     }

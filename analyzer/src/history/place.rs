@@ -9,7 +9,7 @@ use crate::limit;
 use crate::process::recent::Places;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::sample_line::Scope;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -86,6 +86,8 @@ pub(crate) struct PlaceTable {
     pub(crate) recent_calls: Places<((i32, Avma), u32), N_RECENT>,
     /// A load object that is to be opened, for a call in it has no place before that.
     pub(crate) unopened: Option<LoadObjectIdx>,
+    /// All that were, each asked for once.
+    asked_open: FxHashSet<LoadObjectIdx>,
     list: Growing<SampledPlace>,
     of_key: FxHashMap<PlaceKey, u32>,
     /// The load objects that places are in. Who reads shares them.
@@ -130,6 +132,13 @@ impl PlaceTable {
         }
     }
 
+    /// Has a load object opened, once.
+    pub(crate) fn want_open(&mut self, object: LoadObjectIdx) {
+        if self.asked_open.insert(object) {
+            self.unopened = Some(object);
+        }
+    }
+
     /// The load objects that places are in.
     pub(crate) fn objects(&self) -> &Arc<FxHashMap<LoadObjectIdx, Arc<LoadObjectKey>>> {
         &self.objects
@@ -171,7 +180,10 @@ impl PlaceTable {
             // It takes another turn.
             Answer::Unfinished => return self.again.push_back(asked),
             Answer::NotNow(_) => {
-                self.n_given_up += self.asked.remove(&asked).map_or(0, |waiting| waiting.len());
+                let waiting = self.asked.remove(&asked).unwrap_or_default();
+                let is_sampled =
+                    |number: &&u32| self.list.get(**number).is_some_and(|it| !it.is_call());
+                self.n_given_up += waiting.iter().filter(is_sampled).count();
                 return;
             }
             Answer::Source(place) => {

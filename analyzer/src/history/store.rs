@@ -187,7 +187,7 @@ impl History {
             Ok(Some(place)) => place,
             Ok(None) => return NONE,
             Err(needs) => {
-                self.places.unopened = Some(needs.object);
+                self.places.want_open(needs.object);
                 return NONE;
             }
         };
@@ -251,7 +251,8 @@ impl History {
     /// Room for further samples: that of the oldest, where there is no more.
     fn begin_chunk(&mut self) {
         let mut oldest = None;
-        while self.full_bytes() + (2 * Chunk::BYTES) as u64 > self.max_bytes
+        let open_bytes = self.open.as_ref().map_or(Chunk::BYTES, Chunk::bytes);
+        while self.full_bytes() + (open_bytes + Chunk::BYTES) as u64 > self.max_bytes
             && let Some(chunk) = self.full.pop_front()
         {
             self.note_gone(&chunk);

@@ -1,7 +1,7 @@
 //! Limits of the history and of questions to it.
 
-/// Places in code that the history tells apart, pairs of a reported instruction and its trigger, of 80 bytes each; in further
-/// ones neither is told.
+/// Places in code that the history tells apart, of 80 bytes each: pairs of a reported instruction and its trigger, of which
+/// neither is told in further ones, and calls, which are not told.
 pub const MAX_HISTORY_PLACES: usize = 1 << 17;
 
 /// Threads that the history tells apart, each again under each of its names: 60 bytes each.

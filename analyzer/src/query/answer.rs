@@ -8,6 +8,7 @@ use crate::query::expression::{Answers, Formula};
 use crate::query::field::{At, Field, Notation, ValueType};
 use crate::query::grouping::{Group, Grouping, MAX_KEYS};
 use crate::query::newest::Newest;
+use crate::query::selection::SelectedRows;
 use crate::query::span::Span;
 use dataspace_proto::query::{ANSWER_SCHEMA, KeyValue, Metric, Query, QueryAnswer, QueryRow};
 use rustc_hash::FxHashMap;
@@ -125,27 +126,46 @@ impl Inquiry {
         reckoning.answer(view)
     }
 
+    /// The answers that a history gives to several: those that keep the same samples share one look at all of them.
+    #[must_use]
+    pub fn answer_together(inquiries: &[&Self], view: &HistoryView) -> Vec<QueryAnswer> {
+        let mut reckonings: Vec<Reckoning<'_>> =
+            inquiries.iter().map(|inquiry| inquiry.reckoning(view)).collect();
+        let Some((first, others)) = reckonings.split_first_mut() else { return Vec::new() };
+        for chunk in 0..view.kept.chunks.len() {
+            first.add_chunk(view, chunk);
+            for other in &mut *others {
+                match other.selected.is_same(&first.selected) {
+                    true => other.count(view, chunk, &first.selected.rows),
+                    false => other.add_chunk(view, chunk),
+                }
+            }
+        }
+        for other in &mut *others {
+            if other.selected.is_same(&first.selected) {
+                other.selected.reach = first.selected.reach;
+            }
+        }
+        reckonings.iter_mut().for_each(|reckoning| reckoning.read_newest(view));
+        reckonings.into_iter().map(|reckoning| reckoning.answer(view)).collect()
+    }
+
     /// An answer to which no samples have been added yet; `view`, which has all events, tells where the session begins and
     /// ends.
     #[must_use]
     pub fn reckoning(&self, view: &HistoryView) -> Reckoning<'_> {
+        // Samples that touch no memory count where the question speaks of that.
+        let has_all = self.formulas().any(|it| it.has(Field::Memory));
+        let span_ns = self.span.times_ns(view.first_ns, view.last_ns);
+        let max = |newest: usize| newest.clamp(1, limit::MAX_ANSWER_ROWS).min(self.limit);
+        // Where rows are not sums, there is but one sum.
+        let keys = if self.newest.is_some() { Vec::new() } else { self.keys.clone() };
         Reckoning {
             inquiry: self,
-            span_ns: self.span.times_ns(view.first_ns, view.last_ns),
-            // Samples that touch no memory count where the question speaks of that.
-            has_all: self.formulas().any(|it| it.has(Field::Memory)),
-            newest: self
-                .newest
-                .map(|newest| Newest::new(newest.clamp(1, limit::MAX_ANSWER_ROWS).min(self.limit))),
-            grouping: Grouping::new(
-                // Where rows are not sums, there is but one sum.
-                if self.newest.is_some() { Vec::new() } else { self.keys.clone() },
-                view.events.len(),
-            ),
+            selected: SelectedRows::new(span_ns, self.filter.as_ref(), has_all),
+            newest: self.newest.map(|newest| Newest::new(max(newest))),
+            grouping: Grouping::new(keys, view.events.len()),
             answers: Answers::default(),
-            n_held: 0,
-            first_ns: u64::MAX,
-            last_ns: 0,
         }
     }
 
@@ -206,40 +226,41 @@ impl Inquiry {
 #[derive(Debug)]
 pub struct Reckoning<'a> {
     inquiry: &'a Inquiry,
-    span_ns: (u64, u64),
-    has_all: bool,
+    selected: SelectedRows<'a>,
     grouping: Grouping,
     newest: Option<Newest>,
     answers: Answers,
-    n_held: u64,
-    first_ns: u64,
-    last_ns: u64,
 }
 
 impl Reckoning<'_> {
     /// Adds all samples that a history holds. Where several are added, their names, places and tasks have the same
     /// numbers: they are of one session.
     pub fn add(&mut self, view: &HistoryView) {
-        let (from_ns, to_ns) = self.span_ns;
-        let filter = self.inquiry.filter.as_ref();
-        for (number, chunk) in view.kept.chunks.iter().enumerate() {
-            for (row, time_ns) in chunk.times_ns().iter().enumerate() {
-                if !(from_ns..to_ns).contains(time_ns) {
-                    continue;
-                }
-                self.n_held += 1;
-                self.first_ns = self.first_ns.min(*time_ns);
-                self.last_ns = self.last_ns.max(*time_ns);
-                let at = At { view, chunk, row };
-                let passes = |filter: &Formula| filter.truth(at, &mut self.answers) == Some(true);
-                if (self.has_all || at.is_memory()) && filter.is_none_or(passes) {
-                    self.grouping.count(at, &mut self.answers);
-                    if let Some(newest) = &mut self.newest {
-                        newest.note(*time_ns, number, row);
-                    }
-                }
+        for chunk in 0..view.kept.chunks.len() {
+            self.add_chunk(view, chunk);
+        }
+        self.read_newest(view);
+    }
+
+    fn add_chunk(&mut self, view: &HistoryView, chunk: usize) {
+        self.selected.select(view, chunk);
+        let rows = std::mem::take(&mut self.selected.rows);
+        self.count(view, chunk, &rows);
+        self.selected.rows = rows;
+    }
+
+    /// Counts rows of a chunk.
+    fn count(&mut self, view: &HistoryView, number: usize, rows: &[usize]) {
+        let chunk = &view.kept.chunks[number];
+        for &row in rows {
+            self.grouping.count(At { view, chunk, row }, &mut self.answers);
+            if let Some(newest) = &mut self.newest {
+                newest.note(chunk.times_ns()[row], number, row);
             }
         }
+    }
+
+    fn read_newest(&mut self, view: &HistoryView) {
         if let Some(newest) = &mut self.newest {
             newest.read(view, &self.inquiry.keys, &mut self.answers);
         }
@@ -248,7 +269,8 @@ impl Reckoning<'_> {
     /// The answer as far as samples were added; `view` tells how many more there were.
     #[must_use]
     pub fn answer(self, view: &HistoryView) -> QueryAnswer {
-        let Self { inquiry, grouping, newest, n_held, .. } = self;
+        let Self { inquiry, grouping, newest, selected, .. } = self;
+        let n_held = selected.reach.n_held;
         let n_lines_open = view.n_lines_open + view.n_lines_given_up;
         let total = grouping.total(&view.events);
         let (rows, truncated) = match newest {
@@ -260,7 +282,7 @@ impl Reckoning<'_> {
             by: inquiry.by.clone(),
             rows_of_span: n_held + inquiry.span.n_not_held(view),
             rows_held: n_held,
-            held_ns: self.last_ns.saturating_sub(self.first_ns),
+            held_ns: selected.reach.held_ns(),
             lines_open: if inquiry.has_lines() { n_lines_open } else { 0 },
             total,
             truncated,
@@ -462,6 +484,42 @@ mod tests {
                 prop_assert_eq!(sum, metric.of(&answer.total));
             }
         }
+    }
+
+    #[test]
+    fn questions_that_are_asked_together_are_answered_as_each_for_itself() {
+        let name = |idx| if idx % 7 == 0 { NONE } else { idx % N_NAMES };
+        let row = |idx: u32| Row {
+            time_ns: u64::from(idx) * 100_000_000,
+            name: name(idx),
+            task: idx % 2,
+            ..Row::default()
+        };
+        let rows: Vec<Row> = (0..250).map(row).collect();
+        let query = |by: &str, filter: Option<&str>, span: Option<&str>| Query {
+            by: vec![by.to_owned()],
+            filter: filter.map(str::to_owned),
+            span: span.map(str::to_owned),
+            ..Query::default()
+        };
+        let filter = Some("object == \"object1\"");
+        let newest = Query { newest: Some(4), ..query("time", filter, None) };
+        let queries = [
+            query("thread", filter, None),
+            query("object", filter, None),
+            newest,
+            query("second % 3", filter, None),
+            query("object", None, None),
+            query("memory", None, None),
+            query("thread", filter, Some("3s..9s")),
+        ];
+        let view = view(&rows);
+        let inquiries = queries.map(|query| Inquiry::new(&query).unwrap());
+        let apart: Vec<QueryAnswer> = inquiries.iter().map(|it| it.answer(&view)).collect();
+        let all: Vec<&Inquiry> = inquiries.iter().collect();
+        assert_eq!(Inquiry::answer_together(&all, &view), apart);
+        assert_eq!(apart[0].rows_held, 250);
+        assert_eq!(Inquiry::answer_together(&[], &view), []);
     }
 
     #[test]

@@ -8,4 +8,5 @@ pub(crate) mod expression;
 pub mod field;
 pub(crate) mod grouping;
 pub(crate) mod newest;
+pub(crate) mod selection;
 pub(crate) mod span;

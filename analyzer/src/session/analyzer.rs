@@ -443,15 +443,19 @@ impl Analyzer {
         }
         self.history.append(sample, attribution, touched, &self.world, &self.cgroups);
         self.history.append_change(self.value_change(sample, attribution));
-        if let Some(object) = self.history.places.unopened.take() {
-            self.parked.open(&mut self.world.processes, object);
+        if let Some(object) = self.history.places.unopened.take()
+            && !self.is_short_of_memory
+        {
+            self.parked.open(&self.world.processes, object);
         }
     }
 
     /// The values of what a breakpoint watches before and after an access, as far as registers tell.
     pub(super) fn value_change(&self, sample: &Sample, attribution: &Attribution) -> ValueChange {
         match self.events.get(usize::from(sample.event.0)).map(|event| event.kind) {
-            Some(EventKind::Breakpoint { .. }) => self.world.value_change(sample, attribution),
+            Some(EventKind::Breakpoint { len_bytes, .. }) => {
+                self.world.value_change(sample, attribution, len_bytes)
+            }
             _ => ValueChange::UNKNOWN,
         }
     }

@@ -45,11 +45,10 @@ impl Parking {
     }
 
     /// Has a load object opened that no sample waits for.
-    pub(crate) fn open(&mut self, processes: &mut ProcessTable, object: LoadObjectIdx) {
-        if let Some(known) = processes.object_mut(object)
+    pub(crate) fn open(&mut self, processes: &ProcessTable, object: LoadObjectIdx) {
+        if let Some(known) = processes.object(object)
             && matches!(known.state, ObjectState::Unopened)
         {
-            known.state = ObjectState::Opening;
             let key = Arc::clone(&known.key);
             self.ask(Request { object, key, question: Question::Open });
         }

@@ -102,6 +102,12 @@ impl AddressOperand {
         self.segment == SegmentBase::Thread && !has_register && self.displacement == 0
     }
 
+    /// Tells whether this register, if there is one, is part of it.
+    pub(crate) fn has_any(&self, register: Option<Sampled>) -> bool {
+        let mut parts = [self.base, self.index].into_iter().flatten();
+        register.is_some() && parts.any(|part| part.register == register)
+    }
+
     /// Tells whether it is computed in 32 bits.
     #[must_use]
     pub fn is_32_bit(&self) -> bool {

@@ -44,12 +44,14 @@ impl MovedValue {
             return None;
         }
         let (to, from) = (instruction.op0_kind(), instruction.op1_kind());
-        let constant = || i32::try_from(instruction.immediate(1).cast_signed()).ok();
         match (instruction.mnemonic(), to, from) {
             (M::Mov, OpKind::Memory, OpKind::Register) => {
                 low(instruction.op1_register()).map(Self::Stored)
             }
-            (M::Mov, OpKind::Memory, _) => constant().map(Self::StoredConstant),
+            // No instruction stores a constant of more than 32 bits.
+            (M::Mov, OpKind::Memory, _) => {
+                Some(Self::StoredConstant((instruction.immediate(1) as u32).cast_signed()))
+            }
             (M::Mov | M::Movzx | M::Movsx | M::Movsxd, OpKind::Register, OpKind::Memory) => {
                 low(instruction.op0_register()).map(Self::Loaded)
             }
@@ -63,6 +65,15 @@ impl MovedValue {
                 low(instruction.op1_register()).map(Self::Compared)
             }
             _ => None,
+        }
+    }
+
+    /// The register that the instruction writes.
+    pub(crate) const fn written(self) -> Option<Sampled> {
+        match self {
+            Self::Loaded(register) | Self::Exchanged(register) => Some(register),
+            Self::Compared(_) => Some(Sampled::Rax),
+            Self::Stored(_) | Self::StoredConstant(_) => None,
         }
     }
 

@@ -8,6 +8,7 @@ static struct {
     _Atomic int32_t number;
     _Atomic int64_t large;
     char text[16];
+    int last;
 } g;
 
 static int64_t sum;
@@ -23,6 +24,7 @@ __attribute__((noinline)) static int64_t turn(int64_t by) {
     old += atomic_compare_exchange_strong(&g.small, &tiny, 3);
     g.text[by & 15] = (char)(by >> 2);
     g.text[by + 1 & 15] = -1;
+    *(volatile int *)&g.last = -1;
     return old + atomic_load(&g.middle) + g.text[by + 2 & 15];
 }
 

@@ -53,22 +53,19 @@ pub(in crate::tui) struct ObjectWishes {
 pub(in crate::tui) fn rows(
     snapshot: &Snapshot,
     object: &ObjectLine,
-    answers: &[Result<QueryAnswer, String>],
+    answers: Result<&[QueryAnswer], &String>,
     wishes: ObjectWishes,
 ) -> Vec<PageRow> {
     let mut rows = identity(snapshot, object, wishes.names, wishes.width);
     rows.push(PageRow::default());
     rows.extend(sums(snapshot, object, wishes.window));
-    let mut failures: Vec<&String> = Vec::new();
-    for ((heading, keys), answer) in LISTS.iter().zip(answers) {
-        match answer {
-            Ok(answer) => rows.extend(list(heading, keys, answer)),
-            // One is enough.
-            Err(what) if failures.contains(&what) => {}
-            Err(what) => {
-                failures.push(what);
-                rows.extend([PageRow::default(), PageRow::text(visible(what), Tone::Faint)]);
-            }
+    match answers {
+        Ok(answers) => {
+            let lists = LISTS.iter().zip(answers);
+            rows.extend(lists.flat_map(|((heading, keys), answer)| list(heading, keys, answer)));
+        }
+        Err(what) => {
+            rows.extend([PageRow::default(), PageRow::text(visible(what), Tone::Faint)]);
         }
     }
     rows

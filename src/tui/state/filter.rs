@@ -35,7 +35,7 @@ impl ScreenState {
     }
 
     /// The condition that samples are of a row of the table.
-    fn condition(&self, object: &ObjectLine) -> Option<Condition> {
+    pub(super) fn condition(&self, object: &ObjectLine) -> Option<Condition> {
         let label = visible(self.arrangement.names.of(object)).into_owned();
         if object.kind == ObjectKind::Total {
             return None;

@@ -63,15 +63,33 @@ impl ScreenState {
         let errand = self.errand.take()?;
         let of_row = self.pages.last().and_then(|page| page.selected().condition());
         let of_row = of_row.map(|condition| condition.expression);
-        let condition = of_row.or_else(|| self.spoken_of().map(|object| self.expression(object)));
-        match (errand, condition) {
-            (errand, Some(condition)) => Some((errand, condition)),
-            (Errand::Code, None) => Some((errand, "true".to_owned())),
-            (Errand::Watch, None) => {
-                self.tell("nothing is under the cursor");
-                None
+        if errand == Errand::Watch {
+            let condition = self.watch_condition(of_row);
+            if condition.is_none() {
+                self.tell("nothing that can be watched is under the cursor");
             }
+            return Some((errand, condition?));
         }
+        let condition = of_row
+            .or_else(|| self.spoken_of().map(|object| self.expression(object)))
+            .unwrap_or("true".to_owned());
+        Some((errand, condition))
+    }
+
+    /// The condition on samples of what is to be watched: of the object that a page is about or that is selected, and of the
+    /// row of the page; on the page of threads of the row alone.
+    fn watch_condition(&self, of_row: Option<String>) -> Option<String> {
+        let of_object = match self.pages.last().map(|page| &page.subject) {
+            Some(Subject::Object(_) | Subject::Layout(_) | Subject::Code(_)) | None => {
+                let object = self.spoken_of()?;
+                Some(self.condition(object)?.expression)
+            }
+            Some(Subject::Threads) => None,
+            Some(_) => return None,
+        };
+        let parts: Vec<String> =
+            of_object.into_iter().chain(of_row).map(|part| format!("({part})")).collect();
+        (!parts.is_empty()).then(|| parts.join(" && "))
     }
 
     /// Does what the answer to an errand is for.

@@ -110,6 +110,10 @@ impl<'a> StackWalk<'a> {
 impl World {
     /// The address to which the function returns that a sample of this site was in, where the sampled stack tells it.
     pub(crate) fn returns_to(&self, sample: &Sample, site: SiteIdx) -> Option<Avma> {
+        if sample.is_exact_ip {
+            // Its registers are those of a moment after that instruction: in another frame, perhaps.
+            return None;
+        }
         let frame = self.sites.get(site).outcome.as_ref().ok()?.frame?;
         let registers = if sample.is_user() { &sample.registers } else { &sample.user_registers };
         StackWalk::sampled(sample, registers)?.step(&frame)
