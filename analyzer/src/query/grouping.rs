@@ -136,6 +136,8 @@ pub(crate) struct Grouping {
     texts: Vec<String>,
     of_text: FxHashMap<String, u64>,
     groups: FxHashMap<GroupKey, u32>,
+    /// The table that all keys are from, and the groups of its entries, as far as they are known.
+    of_entry: Option<(Column, Vec<Option<u32>>)>,
     last: Option<(GroupKey, u32)>,
     tallies: Vec<Tally>,
     /// Sums of periods of each group by event.
@@ -148,16 +150,23 @@ pub(crate) struct Grouping {
 impl Grouping {
     /// No samples yet; of a session with so many events.
     pub(crate) fn new(keys: Vec<(Formula, ValueType)>, n_events: usize) -> Self {
-        let keys = keys.into_iter().map(|(expression, kind)| {
-            let field = match expression {
-                Formula::Field(field) => Some(field),
-                _ => None,
-            };
-            let table = field.and_then(Field::table).map(|table| (table, Vec::new()));
-            Key { form: field.map_or(Notation::Plain, Field::form), expression, kind, table }
-        });
+        let keys: Vec<Key> = keys
+            .into_iter()
+            .map(|(expression, kind)| {
+                let field = match expression {
+                    Formula::Field(field) => Some(field),
+                    _ => None,
+                };
+                let table = field.and_then(Field::table).map(|table| (table, Vec::new()));
+                Key { form: field.map_or(Notation::Plain, Field::form), expression, kind, table }
+            })
+            .collect();
+        let mut columns = keys.iter().map(|key| key.table.as_ref().map(|(column, _)| *column));
+        let first = columns.next().flatten();
+        let only = first.filter(|first| columns.all(|column| column == Some(*first)));
         Self {
-            keys: keys.collect(),
+            of_entry: only.map(|column| (column, Vec::new())),
+            keys,
             texts: Vec::new(),
             of_text: FxHashMap::default(),
             groups: FxHashMap::default(),
@@ -171,14 +180,7 @@ impl Grouping {
 
     /// Counts a sample.
     pub(crate) fn count(&mut self, at: At<'_>, answers: &mut Answers) {
-        let mut key = GroupKey::default();
-        for idx in 0..self.keys.len() {
-            match self.code(idx, at, answers) {
-                Some(code) => key.codes[idx] = code,
-                None => key.nones |= 1 << idx,
-            }
-        }
-        let (tally, periods) = match self.group(key) {
+        let (tally, periods) = match self.group_of(at, answers) {
             Some(group) => {
                 let first = group * self.n_events;
                 let periods = &mut self.periods[first..first + self.n_events];
@@ -194,6 +196,34 @@ impl Grouping {
         if let Some(sum) = periods.get_mut(usize::from(at.chunk.event[at.row])) {
             *sum = sum.wrapping_add(at.chunk.period[at.row]);
         }
+    }
+
+    /// The group of a sample. Where all keys are of one table, its number there tells it: over a million rows that takes
+    /// half of the time of a look at their values.
+    fn group_of(&mut self, at: At<'_>, answers: &mut Answers) -> Option<usize> {
+        let entry = self.of_entry.as_ref().map(|(column, _)| at.number(*column) as usize);
+        if let (Some((_, groups)), Some(entry)) = (&self.of_entry, entry)
+            && let Some(Some(known)) = groups.get(entry)
+        {
+            return Some(*known as usize);
+        }
+        let mut key = GroupKey::default();
+        for idx in 0..self.keys.len() {
+            match self.code(idx, at, answers) {
+                Some(code) => key.codes[idx] = code,
+                None => key.nones |= 1 << idx,
+            }
+        }
+        let group = self.group(key)?;
+        if let (Some((_, groups)), Some(entry)) = (&mut self.of_entry, entry)
+            && entry < limit::MAX_KEPT_ANSWERS
+        {
+            if groups.len() <= entry {
+                groups.resize(entry + 1, None);
+            }
+            groups[entry] = Some(group as u32);
+        }
+        Some(group)
     }
 
     fn group(&mut self, key: GroupKey) -> Option<usize> {
