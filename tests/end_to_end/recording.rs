@@ -177,7 +177,7 @@ fn script_lines_have_the_fixed_keys_and_survive_head() {
     let name = program.file_name().unwrap().to_str().unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     // A shell runs it.
-    let of_program = lines.filter(|line| line["member"] == "next");
+    let of_program = lines.filter(|line| line["name"] == "cell.next");
     let names: HashSet<String> = of_program.map(|line| line["comm"].to_string()).collect();
     let cut = format!("{:?}", &name[..name.len().min(15)]);
     assert_eq!(names, HashSet::from([cut]), "as the kernel cuts it (TASK_COMM_LEN)");

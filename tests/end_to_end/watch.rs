@@ -111,6 +111,9 @@ fn names_that_lead_nowhere_say_what_there_is() {
     }
 }
 
+/// Time that the program sleeps between two rounds, at least.
+const ROUND_NS: u64 = 3_000_000;
+
 /// The newest accesses, oldest first, each as its old and its new value.
 fn changes(answer: &Value) -> Vec<(Option<&str>, Option<&str>)> {
     let rows = answer["rows"].as_array().unwrap();
@@ -134,19 +137,23 @@ fn values_before_and_after_are_told_as_the_program_counts() {
     let told = |member: &str| at(&format!("g_turns.{member}"));
     let number = |text: &str| text.parse::<i64>().unwrap();
     let Some(answer) = told("below") else { return };
-    let mut last = None;
-    for change in changes(&answer) {
+    let rows = answer["rows"].as_array().unwrap().iter().rev();
+    let times_ns = rows.map(|row| row["key"][0].as_u64().unwrap());
+    let (mut last, mut n_followed) = (None, 0);
+    for (time_ns, change) in times_ns.zip(changes(&answer)) {
         let (old, new) = (change.0.map(number), change.1.map(number).unwrap());
-        match old {
-            Some(old) => assert_eq!(old, new, "a load: {answer}"),
-            None => {
-                let next = |last: i64| if last == 3 { -3 } else { last + 1 };
-                assert_eq!(new, last.map_or(new, next), "the next: {answer}");
+        match (old, last) {
+            (Some(old), _) => assert_eq!(old, new, "a load: {answer}"),
+            // Samples may be lost; those of one round are closer to each other than two rounds are.
+            (None, Some((known_ns, known))) if time_ns - known_ns < ROUND_NS => {
+                assert_eq!(new, if known == 3 { -3 } else { known + 1 }, "the next: {answer}");
+                n_followed += 1;
             }
+            (None, _) => assert!((-3..=3).contains(&new), "{answer}"),
         }
-        last = Some(new);
+        last = Some((time_ns, new));
     }
-    assert!(changes(&answer).iter().filter(|(old, _)| old.is_none()).count() > 7, "{answer}");
+    assert!(n_followed > 0, "{answer}");
     // What has no sign, what points somewhere, and what is exchanged.
     let Some(answer) = told("high") else { return };
     let high = |new: Option<&str>| (200..=206).contains(&number(new.unwrap()));

@@ -40,6 +40,9 @@ pub trait FileBytes: Send + Sync {
     }
 }
 
+/// Cause of an error where memory is short or the session ends.
+const NO_ROOM: &str = "there is no memory for them";
+
 /// Reads a range of a file into shared memory, without a second copy.
 pub(crate) fn read_shared(
     file: &dyn FileBytes,
@@ -47,8 +50,7 @@ pub(crate) fn read_shared(
     n_bytes: usize,
 ) -> Result<Arc<[u8]>, FileError> {
     if !file.has_room(n_bytes) {
-        let cause = "there is no memory for them".to_owned();
-        return Err(FileError { offset, n_bytes: n_bytes as u64, cause });
+        return Err(FileError { offset, n_bytes: n_bytes as u64, cause: NO_ROOM.to_owned() });
     }
     let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, n_bytes).collect();
     if let Some(buffer) = Arc::get_mut(&mut bytes) {
@@ -67,6 +69,18 @@ pub struct FileError {
     pub n_bytes: u64,
     /// The fault, in words.
     pub cause: String,
+}
+
+impl FileError {
+    /// Tells that part of a file was left out for it; not where memory is short or the session ends: what is given up then is
+    /// told in one place.
+    pub(crate) fn tell_left_out(&self) {
+        if self.cause == NO_ROOM {
+            tracing::debug!(error = %self, "debug section left out");
+        } else {
+            tracing::warn!(error = %self, "debug section left out");
+        }
+    }
 }
 
 /// Name of a mapped file, and a process in which it was seen, so that it can be opened.

@@ -164,7 +164,7 @@ fn unpacked(unpack: &Unpack, len: usize) -> Option<Arc<Page>> {
             None
         }
         Err(error) => {
-            tracing::warn!(%error, "debug section left out");
+            error.tell_left_out();
             None
         }
     }

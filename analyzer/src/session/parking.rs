@@ -54,10 +54,13 @@ impl Parking {
         }
     }
 
-    /// Puts the questions in the order in which they name most samples soonest: those about small load objects that many
-    /// samples wait for come first, and what an answer leads to comes with the others about its load object.
+    /// Drops questions that no sample waits for, and puts the others in the order in which they name most samples soonest:
+    /// those about small load objects that many samples wait for come first, and what an answer leads to comes with the others
+    /// about its load object.
     pub(crate) fn hurry(&mut self) {
         self.is_late = true;
+        let samples = &self.samples;
+        self.requests.retain(|request| samples.contains_key(&(request.object, request.question)));
         let waiting = self.waiting();
         self.requests.make_contiguous().sort_by_key(|request| {
             let (start, end) = request.key.range;

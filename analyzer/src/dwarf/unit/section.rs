@@ -115,7 +115,7 @@ impl Naming {
             parts => joined(image, file, parts).map(Reader::of_bytes),
         };
         reader.unwrap_or_else(|error| {
-            tracing::warn!(%error, "debug section left out");
+            error.tell_left_out();
             empty()
         })
     }
