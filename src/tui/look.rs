@@ -145,6 +145,7 @@ fn warning_rows(state: &ScreenState, width: usize) -> Vec<PageRow> {
 /// Puts on the screen what the history said, unless something else is looked at by now.
 pub(super) fn take(state: &mut ScreenState, sight: Sight) {
     let Sight { wish, seen, hot_lines, found, rows } = sight;
+    state.has_errand_out &= wish.errand.is_none();
     if wish.lens != state.lens || wish.window != state.arrangement().window {
         return;
     }

@@ -77,6 +77,8 @@ pub(super) struct ScreenState {
     is_left: bool,
     is_suspended: bool,
     errand: Option<Errand>,
+    /// An errand whose answer is awaited; others do nothing meanwhile.
+    pub(super) has_errand_out: bool,
     /// Data that is to be watched, until that has begun.
     watched: Option<WatchedPlace>,
     /// The selected object: the selection stays on it when the order changes under it.
@@ -117,6 +119,7 @@ impl ScreenState {
             is_left: false,
             is_suspended: false,
             errand: None,
+            has_errand_out: false,
             watched: None,
             selected_id: None,
         };

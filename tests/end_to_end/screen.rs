@@ -187,12 +187,7 @@ fn what_is_under_the_cursor_is_watched_and_left_again() {
     }
     let mut terminal = Terminal::start();
     terminal.leads_to("/price\r", &["price"], &["particle"]);
-    // As long as no sample has an address, it says so.
-    wait_until("it is watched", || {
-        terminal.press("W");
-        let picture = terminal.picture();
-        picture.contains("events    mem:0x") && picture.contains("q leaves")
-    });
+    terminal.leads_to("W", &["events    mem:0x", "SAMPLES", "q leaves"], &["R:W"]);
     terminal.leads_to("q", &["R:W", "price"], &["mem:0x"]);
     terminal.press("q");
     assert!(terminal.left_behind().contains("totals are final"));

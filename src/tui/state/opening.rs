@@ -54,8 +54,10 @@ impl ScreenState {
     }
 
     pub(super) fn send(&mut self, errand: Errand) {
-        self.errand = Some(errand);
-        self.is_stale = true;
+        if !self.has_errand_out {
+            self.errand = Some(errand);
+            self.is_stale = true;
+        }
     }
 
     /// The errand that was sent, once, and a condition on the samples that it is about.
@@ -68,11 +70,13 @@ impl ScreenState {
             if condition.is_none() {
                 self.tell("nothing that can be watched is under the cursor");
             }
+            self.has_errand_out = condition.is_some();
             return Some((errand, condition?));
         }
         let condition = of_row
             .or_else(|| self.spoken_of().map(|object| self.expression(object)))
             .unwrap_or("true".to_owned());
+        self.has_errand_out = true;
         Some((errand, condition))
     }
 
