@@ -139,6 +139,11 @@ impl PlaceTable {
         }
     }
 
+    /// Has load objects opened that were not, when the next call in one is met.
+    pub(crate) fn want_all_open(&mut self) {
+        self.asked_open.clear();
+    }
+
     /// The load objects that places are in.
     pub(crate) fn objects(&self) -> &Arc<FxHashMap<LoadObjectIdx, Arc<LoadObjectKey>>> {
         &self.objects

@@ -217,8 +217,11 @@ impl Analyzer {
     }
 
     /// Has the lines of all places found out, of those that are in the history and those to come.
-    pub const fn want_lines(&mut self) {
-        self.config.has_lines = true;
+    pub fn want_lines(&mut self) {
+        if !self.config.has_lines {
+            self.config.has_lines = true;
+            self.history.places.want_all_open();
+        }
     }
 
     /// Tells whether lines are found out.
@@ -444,6 +447,7 @@ impl Analyzer {
         self.history.append(sample, attribution, touched, &self.world, &self.cgroups);
         self.history.append_change(self.value_change(sample, attribution));
         if let Some(object) = self.history.places.unopened.take()
+            && self.config.has_lines
             && !self.is_short_of_memory
         {
             self.parked.open(&self.world.processes, object);
