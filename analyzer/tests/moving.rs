@@ -1,7 +1,6 @@
 //! Values that instructions move, held to the memory of programs that are executed step by step.
 
 use crate::support::program::{Program, has_tool};
-use crate::truth::step::State;
 use crate::truth::trace::CodeBytes;
 use crate::truth::tracee::{self, Outcome, Tracee};
 use crate::truth::undo::OneInstruction;
@@ -10,7 +9,6 @@ use dataspace_analyzer::x86_64::backtrack::{self, Skid};
 use dataspace_analyzer::x86_64::moved_value::{MovedValue, ValueChange};
 use dataspace_analyzer::x86_64::state;
 use dataspace_proto::address::Svma;
-use dataspace_proto::register::{Register, RegisterAbi, Registers};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{ErrorKind, Result};
 use std::os::unix::fs::FileExt as _;
@@ -25,13 +23,6 @@ fn operand(ip: u64, bytes: &CodeBytes) -> Option<(MemoryAccess, MovedValue)> {
     let (_, accesses) = triggers.into_iter().next()?;
     let memory = *accesses.first()?;
     Some((memory, memory.moved?))
-}
-
-fn sampled(state: &State) -> Registers {
-    let mut registers = Registers::default();
-    registers.abi = RegisterAbi::Bits64;
-    Register::ALL.into_iter().for_each(|register| registers.set(register, state.get(register)));
-    registers
 }
 
 /// So many bytes of the program's memory as a number.
@@ -54,7 +45,7 @@ fn walk(tracee: &Tracee, counts: &mut BTreeMap<&'static str, u64>) -> Result<Vec
             operand(before.ip(), &bytes)
         });
         let place = moved.and_then(|(memory, _)| {
-            let state = state::State::sampled(&sampled(&before), 0, Some(before.fs_base()));
+            let state = state::State::sampled(&before.registers(), 0, Some(before.fs_base()));
             state.effective_address(&memory.address).ok()
         });
         let was = match (moved, place) {
@@ -72,7 +63,7 @@ fn walk(tracee: &Tracee, counts: &mut BTreeMap<&'static str, u64>) -> Result<Vec
             (moved, place, was, outcome)
         {
             let is = value(tracee, place.0, memory.size)?;
-            let told = moved.change(&sampled(&after), memory.size);
+            let told = moved.change(&after.registers(), memory.size);
             let ValueChange { before: old, after: new } = told;
             let is_false = old.is_some_and(|old| old != was) || new.is_some_and(|new| new != is);
             if is_false || told == ValueChange::UNKNOWN {

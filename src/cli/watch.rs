@@ -41,7 +41,7 @@ const DEFAULT_NEWEST: usize = 10;
 const METRICS: [&str; 3] = ["samples", "loads", "stores"];
 
 /// `watch`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct WatchArgs {
     /// The process.
     #[arg(short, long, value_name = "PID", value_parser = value::task, help_heading = TARGETS)]
@@ -83,19 +83,7 @@ pub(crate) struct WatchArgs {
 impl WatchArgs {
     /// Those that watch one place of a process.
     pub(crate) fn of(pid: i32, place: String) -> Self {
-        Self {
-            pid,
-            objects: vec![place],
-            period: None,
-            max_overhead: None,
-            json: false,
-            once: false,
-            csv: false,
-            duration: None,
-            interval: None,
-            newest: None,
-            limit: None,
-        }
+        Self { pid, objects: vec![place], ..Self::default() }
     }
 
     /// The session and its presentation.

@@ -5,7 +5,7 @@ use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::question::{Needs, Question};
-use crate::index::site::SiteQuery;
+use crate::index::site::{Past, SiteQuery, Trigger};
 use crate::process::table::{Backing, ObjectState, bias};
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::reason::Reason;
@@ -48,18 +48,27 @@ impl World {
         attribution: &Attribution,
     ) -> Option<(LoadObjectIdx, Svma)> {
         let trigger = attribution.trigger?;
-        if let Some(site) = attribution.site {
-            let (object, ip) = self.sites.code(site);
-            let bias = user_ip(sample).0.wrapping_sub(ip.0);
-            let at = Svma(trigger.0.wrapping_sub(bias));
-            let past = self.sites.get(site).outcome.as_ref().ok();
-            if past.is_some_and(|past| past.triggers.iter().any(|it| it.svma == at)) {
-                return Some((object, at));
-            }
+        if let Some((object, _, own)) = self.own_trigger(sample, attribution) {
+            return Some((object, own.svma));
         }
         // Another load object may have called what was interrupted.
         let (object, bias) = self.locate(sample.pid, trigger).ok()?;
         Some((object, Svma(trigger.0.wrapping_sub(bias))))
+    }
+
+    /// The trigger of a sample where it is one of its site, with the site's load object and past.
+    pub(crate) fn own_trigger(
+        &self,
+        sample: &Sample,
+        attribution: &Attribution,
+    ) -> Option<(LoadObjectIdx, &Past, &Trigger)> {
+        let site = attribution.site?;
+        let (object, ip) = self.sites.code(site);
+        let bias = user_ip(sample).0.wrapping_sub(ip.0);
+        let at = Svma(attribution.trigger?.0.wrapping_sub(bias));
+        let past = self.sites.get(site).outcome.as_ref().ok()?;
+        let trigger = past.triggers.iter().find(|trigger| trigger.svma == at)?;
+        Some((object, past, trigger))
     }
 
     /// The load object at `ip` and what the loader added to its addresses.

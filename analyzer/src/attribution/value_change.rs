@@ -1,6 +1,5 @@
 //! The values that a watched place had before and after an access, as far as the registers after it tell.
 
-use crate::attribution::code_place::user_ip;
 use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
 use crate::x86_64::moved_value::ValueChange;
@@ -19,15 +18,10 @@ impl World {
         n_watched: u8,
     ) -> ValueChange {
         let found = || {
-            let site = attribution.site?;
-            let (_, ip) = self.sites.code(site);
-            let bias = user_ip(sample).0.wrapping_sub(ip.0);
-            let at = attribution.trigger?.0.wrapping_sub(bias);
-            let past = self.sites.get(site).outcome.as_ref().ok()?;
+            let (_, past, trigger) = self.own_trigger(sample, attribution)?;
             if past.trail.reach != 1 {
                 return None;
             }
-            let trigger = past.triggers.iter().find(|trigger| trigger.svma.0 == at)?;
             let memory = trigger.accesses.first()?.memory;
             let moved = memory.moved?;
             let (addr, source) = attribution.addr?;
@@ -35,6 +29,7 @@ impl World {
                 AddressSource::Computed => true,
                 AddressSource::Sampled if memory.address.has_any(moved.written()) => false,
                 AddressSource::Sampled => {
+                    let bias = attribution.trigger?.0.wrapping_sub(trigger.svma.0);
                     let thread_base = self.thread_storage.base(sample.tid);
                     let after = State::sampled(&sample.registers, bias, thread_base);
                     after.effective_address(&memory.address) == Ok(addr)

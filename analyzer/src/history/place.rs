@@ -9,7 +9,7 @@ use crate::limit;
 use crate::process::recent::Places;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::sample_line::Scope;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -86,8 +86,6 @@ pub(crate) struct PlaceTable {
     pub(crate) recent_calls: Places<((i32, Avma), u32), N_RECENT>,
     /// A load object that is to be opened, for a call in it has no place before that.
     pub(crate) unopened: Option<LoadObjectIdx>,
-    /// All that were, each asked for once.
-    asked_open: FxHashSet<LoadObjectIdx>,
     list: Growing<SampledPlace>,
     of_key: FxHashMap<PlaceKey, u32>,
     /// The load objects that places are in. Who reads shares them.
@@ -130,18 +128,6 @@ impl PlaceTable {
         if !self.objects.contains_key(&object) {
             Arc::make_mut(&mut self.objects).insert(object, Arc::clone(key));
         }
-    }
-
-    /// Has a load object opened, once.
-    pub(crate) fn want_open(&mut self, object: LoadObjectIdx) {
-        if self.asked_open.insert(object) {
-            self.unopened = Some(object);
-        }
-    }
-
-    /// Has load objects opened that were not, when the next call in one is met.
-    pub(crate) fn want_all_open(&mut self) {
-        self.asked_open.clear();
     }
 
     /// The load objects that places are in.

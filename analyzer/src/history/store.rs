@@ -187,7 +187,7 @@ impl History {
             Ok(Some(place)) => place,
             Ok(None) => return NONE,
             Err(needs) => {
-                self.places.want_open(needs.object);
+                self.places.unopened = Some(needs.object);
                 return NONE;
             }
         };

@@ -186,28 +186,13 @@ impl Inquiry {
             groups.truncate(self.limit);
         }
         groups.sort_unstable_by(order);
-        let mut rows: Vec<QueryRow> =
-            groups.iter().map(|group| grouping.row(group, events)).collect();
-        if self.is_confined {
-            self.hide_addresses(&mut rows);
-        }
-        (rows, truncated)
-    }
-
-    /// The newest of so many samples, and whether there are more.
-    fn samples(&self, newest: Newest, n_samples: u64) -> (Vec<QueryRow>, bool) {
-        let mut rows = newest.into_rows();
-        if self.is_confined {
-            self.hide_addresses(&mut rows);
-        }
-        let truncated = n_samples > rows.len() as u64;
-        (rows, truncated)
+        (groups.iter().map(|group| grouping.row(group, events)).collect(), truncated)
     }
 
     /// Puts ordinals in the place of addresses, in the order of the rows.
     fn hide_addresses(&self, rows: &mut [QueryRow]) {
         for (idx, (key, _)) in self.keys.iter().enumerate() {
-            if !matches!(key, Formula::Field(field) if field.form() == Notation::Hex) {
+            if key.form() != Notation::Hex {
                 continue;
             }
             let mut ordinals: FxHashMap<String, i64> = FxHashMap::default();
@@ -273,10 +258,17 @@ impl Reckoning<'_> {
         let n_held = selected.reach.n_held;
         let n_lines_open = view.n_lines_open + view.n_lines_given_up;
         let total = grouping.total(&view.events);
-        let (rows, truncated) = match newest {
-            Some(newest) => inquiry.samples(newest, total.samples),
+        let (mut rows, truncated) = match newest {
+            Some(newest) => {
+                let rows = newest.into_rows();
+                let truncated = total.samples > rows.len() as u64;
+                (rows, truncated)
+            }
             None => inquiry.rows(&grouping, &view.events),
         };
+        if inquiry.is_confined {
+            inquiry.hide_addresses(&mut rows);
+        }
         QueryAnswer {
             schema: ANSWER_SCHEMA,
             by: inquiry.by.clone(),

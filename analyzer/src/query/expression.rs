@@ -5,7 +5,7 @@
 //! and `||` have a value in spite of one where the other side decides, everything else has none.
 
 use crate::limit;
-use crate::query::field::{At, Column, Field, Value};
+use crate::query::field::{At, Column, Field, Notation, Value};
 use std::borrow::Cow;
 
 /// A relation of two values of one kind.
@@ -188,6 +188,19 @@ impl Formula {
             Self::In(inner, list) => std::iter::once(&**inner).chain(list).collect(),
             Self::Conditional(parts) => vec![&parts.0, &parts.1, &parts.2],
         }
+    }
+
+    /// The field that it is, where it is nothing more.
+    pub(crate) const fn field(&self) -> Option<Field> {
+        match self {
+            Self::Field(field) => Some(*field),
+            _ => None,
+        }
+    }
+
+    /// The form in which its values are shown.
+    pub(crate) fn form(&self) -> Notation {
+        self.field().map_or(Notation::Plain, Field::form)
     }
 
     /// Tells whether it speaks of a field.

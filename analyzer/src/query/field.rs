@@ -215,6 +215,11 @@ impl<'a> At<'a> {
         self.view.kept.places.get(self.chunk.place[self.row])
     }
 
+    /// The place of the call that led there.
+    fn caller(self) -> Option<&'a SampledPlace> {
+        self.view.kept.places.get(self.chunk.caller[self.row])
+    }
+
     /// Its thread.
     pub(crate) fn task(self) -> Option<&'a Task> {
         self.view.kept.tasks.get(self.chunk.task[self.row])
@@ -258,12 +263,9 @@ impl<'a> At<'a> {
             (ValueType::Number, _) => self.number_of(field).map_or(Value::None, Value::Number),
             (_, Some(Column::Name)) => self.name().map_or(Value::None, |name| of_name(name, field)),
             (_, Some(Column::Place)) => self.place().map_or(Value::None, |it| of_place(it, field)),
-            (_, Some(Column::Caller)) => self
-                .view
-                .kept
-                .places
-                .get(self.chunk.caller[self.row])
-                .map_or(Value::None, |call| of_call(call, field)),
+            (_, Some(Column::Caller)) => {
+                self.caller().map_or(Value::None, |call| of_call(call, field))
+            }
             (_, Some(Column::Task)) => self.task().map_or(Value::None, |task| of_task(task, field)),
             _ => self.of_row(field),
         }

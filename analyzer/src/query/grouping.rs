@@ -153,12 +153,9 @@ impl Grouping {
         let keys: Vec<Key> = keys
             .into_iter()
             .map(|(expression, kind)| {
-                let field = match expression {
-                    Formula::Field(field) => Some(field),
-                    _ => None,
-                };
-                let table = field.and_then(Field::table).map(|table| (table, Vec::new()));
-                Key { form: field.map_or(Notation::Plain, Field::form), expression, kind, table }
+                let table = expression.field().and_then(Field::table);
+                let table = table.map(|table| (table, Vec::new()));
+                Key { form: expression.form(), expression, kind, table }
             })
             .collect();
         let mut columns = keys.iter().map(|key| key.table.as_ref().map(|(column, _)| *column));

@@ -2,7 +2,7 @@
 
 use crate::history::store::HistoryView;
 use crate::query::expression::{Answers, Formula};
-use crate::query::field::{At, Field, Notation, Value, ValueType};
+use crate::query::field::{At, Notation, Value, ValueType};
 use crate::query::grouping::Tally;
 use dataspace_proto::query::{KeyValue, QueryRow};
 use std::cmp::Reverse;
@@ -62,8 +62,7 @@ impl Newest {
 /// The row of one sample.
 fn of_sample(at: At<'_>, keys: &[(Formula, ValueType)], answers: &mut Answers) -> QueryRow {
     let key = keys.iter().map(|(formula, _)| {
-        let is_address =
-            matches!(formula, Formula::Field(field) if Field::form(*field) == Notation::Hex);
+        let is_address = formula.form() == Notation::Hex;
         match formula.value(at, answers) {
             Value::None => KeyValue::None,
             Value::Bool(is_so) => KeyValue::Bool(is_so),

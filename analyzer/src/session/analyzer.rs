@@ -217,11 +217,8 @@ impl Analyzer {
     }
 
     /// Has the lines of all places found out, of those that are in the history and those to come.
-    pub fn want_lines(&mut self) {
-        if !self.config.has_lines {
-            self.config.has_lines = true;
-            self.history.places.want_all_open();
-        }
+    pub const fn want_lines(&mut self) {
+        self.config.has_lines = true;
     }
 
     /// Tells whether lines are found out.

@@ -4,7 +4,7 @@ use crate::bytes::file::LoadObjectIdx;
 use crate::index::question::{Needs, Question, Request};
 use crate::process::table::{ObjectState, ProcessTable};
 use dataspace_proto::record::Sample;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub(crate) struct Parking {
     samples: FxHashMap<(LoadObjectIdx, Question), Vec<Sample>>,
     n_samples: usize,
     requests: VecDeque<Request>,
+    /// Load objects that no sample waited for when they were to be opened, each asked for once.
+    opened: FxHashSet<LoadObjectIdx>,
     /// There is not time for all: questions about one load object stay together.
     is_late: bool,
 }
@@ -44,10 +46,11 @@ impl Parking {
         }
     }
 
-    /// Has a load object opened that no sample waits for.
+    /// Has a load object opened that no sample waits for, once.
     pub(crate) fn open(&mut self, processes: &ProcessTable, object: LoadObjectIdx) {
         if let Some(known) = processes.object(object)
             && matches!(known.state, ObjectState::Unopened)
+            && self.opened.insert(object)
         {
             let key = Arc::clone(&known.key);
             self.ask(Request { object, key, question: Question::Open });

@@ -1,6 +1,6 @@
 //! What a single-stepped program was like before one instruction, and the steps kept of a run.
 
-use dataspace_proto::register::{N_REGISTERS, Register};
+use dataspace_proto::register::{N_REGISTERS, Register, RegisterAbi, Registers};
 use nix::libc::user_regs_struct;
 use std::collections::VecDeque;
 
@@ -43,6 +43,14 @@ impl State {
 
     pub(crate) const fn get(&self, register: Register) -> u64 {
         self.0[register as usize]
+    }
+
+    /// The registers as a sample has them.
+    pub(crate) fn registers(&self) -> Registers {
+        let mut registers = Registers::default();
+        registers.abi = RegisterAbi::Bits64;
+        Register::ALL.into_iter().for_each(|register| registers.set(register, self.get(register)));
+        registers
     }
 
     pub(crate) const fn ip(&self) -> u64 {

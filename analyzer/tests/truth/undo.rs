@@ -11,7 +11,7 @@ use dataspace_analyzer::x86_64::image_bytes::ImageBytes;
 use dataspace_analyzer::x86_64::state::{self, Contradiction};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
-use dataspace_proto::register::{Register, RegisterAbi, Registers};
+use dataspace_proto::register::Register;
 use iced_x86::{Code, Instruction, Mnemonic};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{Error, Result};
@@ -361,10 +361,7 @@ fn agrees_on_direction(state: &state::State, before: &State) -> bool {
 
 /// The registers as a sample has them.
 fn sampled(state: &State, thread_base: Option<u64>) -> state::State {
-    let mut registers = Registers::default();
-    registers.abi = RegisterAbi::Bits64;
-    Register::ALL.into_iter().for_each(|register| registers.set(register, state.get(register)));
-    state::State::sampled(&registers, 0, thread_base)
+    state::State::sampled(&state.registers(), 0, thread_base)
 }
 
 /// Code of one instruction, to ask what its round does.

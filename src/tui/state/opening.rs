@@ -65,19 +65,16 @@ impl ScreenState {
         let errand = self.errand.take()?;
         let of_row = self.pages.last().and_then(|page| page.selected().condition());
         let of_row = of_row.map(|condition| condition.expression);
-        if errand == Errand::Watch {
-            let condition = self.watch_condition(of_row);
-            if condition.is_none() {
-                self.tell("nothing that can be watched is under the cursor");
-            }
-            self.has_errand_out = condition.is_some();
-            return Some((errand, condition?));
+        let of_object = |state: &Self| state.spoken_of().map(|object| state.expression(object));
+        let condition = match errand {
+            Errand::Code => of_row.or_else(|| of_object(self)).or(Some("true".to_owned())),
+            Errand::Watch => self.watch_condition(of_row),
+        };
+        if condition.is_none() {
+            self.tell("nothing that can be watched is under the cursor");
         }
-        let condition = of_row
-            .or_else(|| self.spoken_of().map(|object| self.expression(object)))
-            .unwrap_or("true".to_owned());
-        self.has_errand_out = true;
-        Some((errand, condition))
+        self.has_errand_out = condition.is_some();
+        Some((errand, condition?))
     }
 
     /// The condition on samples of what is to be watched: of the object that a page is about or that is selected, and of the
