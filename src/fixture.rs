@@ -151,6 +151,7 @@ pub(crate) fn running() -> Snapshot {
         },
         cost: Cost { own_cpu_ns: 97_200_000, own_rss_bytes: 35 << 20, target_ns: 170_000_000 },
         governance: None,
+        counts: Vec::new(),
         undescribed: Vec::new(),
         warnings: Vec::new(),
         objects: OBJECTS.iter().map(object).collect(),

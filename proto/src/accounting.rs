@@ -1,5 +1,6 @@
 //! Counts whose sums must come out even: every sample the kernel took is somewhere.
 
+use crate::event_count::EventCount;
 use crate::governance::Governance;
 use crate::reason::Reason;
 use schemars::JsonSchema;
@@ -40,6 +41,8 @@ pub struct Collected {
     pub late: u64,
     /// By event: how many events the kernel counted, where it was read.
     pub event_counts: Vec<u64>,
+    /// What is counted beside the samples.
+    pub counts: Vec<EventCount>,
     /// Cost of sampling, and how it is kept in bounds.
     pub governance: Governance,
 }

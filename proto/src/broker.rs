@@ -6,13 +6,13 @@
 use serde::{Deserialize, Serialize};
 
 /// The version of these messages: both ends are one program, but a package may be replaced between their starts.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Length of the longest message in bytes: the request for a session, or a path as long as the kernel takes one.
 pub const MAX_MESSAGE_BYTES: usize = 96 << 10;
 
-/// Most descriptors beside one message.
-pub const MAX_FDS: usize = 2;
+/// Most descriptors beside one message: a group of events that are counted together.
+pub const MAX_FDS: usize = 8;
 
 /// One thing that a worker asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,12 +42,10 @@ pub enum Request {
         /// Its absolute path.
         path: Vec<u8>,
     },
-    /// An event. Beside the answer: the event, then its group's leader.
+    /// An event, or a group of events of which the first leads. Beside the answer: they, in this order.
     Event {
-        /// The `perf_event_attr`, as this kernel's header lays it out.
-        attr: Vec<u8>,
-        /// That of its group's leader, where it has one: it is opened before.
-        leader: Option<Vec<u8>>,
+        /// Of each the `perf_event_attr`, as this kernel's header lays it out; at most [`MAX_FDS`].
+        attrs: Vec<Vec<u8>>,
         /// The thread; −1: all those of a CPU.
         tid: i32,
         /// The CPU; −1: any.

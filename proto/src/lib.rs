@@ -11,6 +11,7 @@ pub mod address;
 pub mod api;
 pub mod broker;
 pub mod event;
+pub mod event_count;
 pub mod governance;
 pub mod memory;
 pub mod object_detail;

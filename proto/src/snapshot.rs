@@ -2,6 +2,7 @@
 
 use crate::accounting::{Accounting, is_zero};
 use crate::event::SkidModel;
+use crate::event_count::EventCount;
 use crate::governance::Governance;
 use crate::sample_line::Scope;
 use crate::window::{WindowLengths, Windows};
@@ -34,6 +35,9 @@ pub struct Snapshot {
     /// Limit of that cost and how it is kept; not there for a recording.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub governance: Option<Governance>,
+    /// Exact counts over all tasks, where they were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub counts: Vec<EventCount>,
     /// Load objects without debug information in whose code samples found no data object, most samples first: what would
     /// bring names.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

@@ -2,6 +2,7 @@
 
 use dataspace_proto::accounting::{Accounting, Lost};
 use dataspace_proto::event::SkidModel;
+use dataspace_proto::event_count::EventCount;
 use dataspace_proto::memory::{Access, Level, Region};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::{AddressSource, Evidence, SampleLine, Scope};
@@ -128,6 +129,16 @@ fn a_snapshot_is_as_the_design_fixes_it() {
         },
         cost: Cost::default(),
         governance: None,
+        counts: vec![EventCount {
+            event: "minor-faults".into(),
+            selector: "minor-faults:u".into(),
+            count: Some(8),
+            counted: 4,
+            enabled_ns: 2,
+            running_ns: 1,
+            includes_kernel: false,
+            lacks: None,
+        }],
         undescribed: vec![Undescribed {
             module: "/bin/t".into(),
             build_id: Some("ab01".into()),
@@ -165,6 +176,8 @@ fn a_snapshot_is_as_the_design_fixes_it() {
         r#""lost":{"ring_full":1,"channel_full":0,"undecodable":0},"conflicts":0,"voted":0,"by_frequency":0,"#,
         r#""throttled_ns":0,"invisible_ns":0},"#,
         r#""cost":{"own_cpu_ns":0,"own_rss_bytes":0,"target_ns":0},"#,
+        r#""counts":[{"event":"minor-faults","selector":"minor-faults:u","count":8,"counted":4,"#,
+        r#""enabled_ns":2,"running_ns":1,"includes_kernel":false}],"#,
         r#""undescribed":[{"module":"/bin/t","build_id":"ab01","is_missing":false,"is_elsewhere":true,"samples":1}],"#,
         r#""warnings":[],"#,
         r#""objects":[{"id":7,"parent_id":3,"object":"{structure:cell}.{long_int key}","#,

@@ -108,16 +108,15 @@ impl Rules {
                     Right::Kernel => return Err(Errno::ACCESS),
                 }
             }
-            Request::Event { attr, leader, tid, cgroup, .. } => {
-                let mut attrs = leader.iter().chain([&*attr]);
+            Request::Event { attrs, tid, cgroup, .. } => {
                 // A kprobe's or uprobe's text would be read from our own memory.
                 let is_probe = |pmu| self.probes.contains(&Some(pmu));
-                if attrs.clone().any(|attr| access::pmu_type(attr).is_none_or(is_probe)) {
+                if attrs.iter().any(|attr| access::pmu_type(attr).is_none_or(is_probe)) {
                     return Err(Errno::ACCESS);
                 }
                 let is_narrow = cgroup.is_none() && *tid > 0;
                 if self.viewer.is_some()
-                    && !(is_narrow && attrs.all(|it| access::is_of_user_code(it)))
+                    && !(is_narrow && attrs.iter().all(|it| access::is_of_user_code(it)))
                 {
                     return Err(Errno::ACCESS);
                 }
@@ -186,7 +185,7 @@ mod tests {
         // PERF_TYPE_SOFTWARE, its size, and exclude_kernel (Linux `include/uapi/linux/perf_event.h`).
         let mut attr = vec![0; usize::from(n_bytes)];
         (attr[0], attr[4], attr[40]) = (1, n_bytes, 1 << 5);
-        Request::Event { attr, tid, cpu: -1, leader: None, cgroup: None }
+        Request::Event { attrs: vec![attr], tid, cpu: -1, cgroup: None }
     }
 
     fn refused(rules: &Rules, request: Request) -> Option<Errno> {
@@ -225,7 +224,7 @@ mod tests {
     fn no_worker_gets_an_event_of_garbage() {
         for (viewer, tid) in [(None, 1), (Some(4_000_005), 1), (None, -1)] {
             let attr = vec![0xff; 40];
-            let event = Request::Event { attr, tid, cpu: 0, leader: None, cgroup: None };
+            let event = Request::Event { attrs: vec![attr], tid, cpu: 0, cgroup: None };
             assert_eq!(refused(&rules(viewer), event), Some(Errno::ACCESS));
         }
     }

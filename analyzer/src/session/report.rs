@@ -53,6 +53,7 @@ impl Analyzer {
             accounting: self.accounting(),
             cost,
             governance: None,
+            counts: self.collected.counts.clone(),
             undescribed: self.undescribed.lines(&self.world.processes),
             warnings: self.warnings.clone(),
             objects: rows.into_iter().map(|(idx, totals)| self.object_line(idx, totals)).collect(),

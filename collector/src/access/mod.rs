@@ -6,7 +6,7 @@ pub mod worker;
 pub use command::CommandOfWorker;
 
 use crate::sys::{attr_bytes, open, pidfd};
-use dataspace_proto::broker::{Answer, FilePlace, Request};
+use dataspace_proto::broker::{Answer, FilePlace, MAX_FDS, Request};
 use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::bindings::perf_event_attr;
 use rustix::fd::{AsFd, OwnedFd};
@@ -171,33 +171,30 @@ impl EventPlace<'_> {
 /// # Errors
 /// What the kernel said.
 pub(crate) fn event(attr: &perf_event_attr, place: EventPlace<'_>) -> Result<OwnedFd, Errno> {
-    Ok(led_event(attr, None, place)?.0)
+    events(&[attr], place)?.pop().ok_or(Errno::PROTO)
 }
 
-/// Opens an event after its group's `leader`, if there is one; gives both.
+/// Opens a group of events, of which the first leads; gives them in this order.
 ///
 /// # Errors
-/// What the kernel said.
-pub(crate) fn led_event(
-    attr: &perf_event_attr,
-    leader: Option<&perf_event_attr>,
+/// What the kernel said of the first that it refused.
+pub(crate) fn events(
+    attrs: &[&perf_event_attr],
     place: EventPlace<'_>,
-) -> Result<(OwnedFd, Option<OwnedFd>), Errno> {
+) -> Result<Vec<OwnedFd>, Errno> {
     let (tid, cpu, group) = match place {
         EventPlace::Task { tid, cpu } => (tid, cpu, None),
         EventPlace::Cpu(cpu) => (-1, cpu, None),
         EventPlace::Cgroup { group, cpu } => (-1, cpu, Some(group)),
     };
     let request = Request::Event {
-        attr: attr_bytes::as_bytes(attr).to_vec(),
-        leader: leader.map(|leader| attr_bytes::as_bytes(leader).to_vec()),
+        attrs: attrs.iter().map(|attr| attr_bytes::as_bytes(attr).to_vec()).collect(),
         tid,
         cpu,
         cgroup: group.map(bytes_of),
     };
-    let mut fds = ask(&request)?.1.into_iter();
-    let event = fds.next().ok_or(Errno::PROTO)?;
-    Ok((event, fds.next()))
+    let events = ask(&request)?.1;
+    if events.len() == attrs.len() { Ok(events) } else { Err(Errno::PROTO) }
 }
 
 /// A descriptor of process `pid`.
@@ -296,17 +293,19 @@ pub fn perform(request: &Request) -> Result<Answered, Errno> {
         }
         Request::Task { tid, thread_of: None } => pidfd::open_process(*tid)?,
         Request::Task { tid, thread_of: Some(pid) } => pidfd::open_thread(*tid, *pid)?,
-        &Request::Event { ref attr, ref leader, tid, cpu, ref cgroup } => {
-            let whole = |bytes: &Vec<u8>| attr_bytes::from_bytes(bytes).ok_or(Errno::INVAL);
-            let (attr, leader) = (whole(attr)?, leader.as_ref().map(whole).transpose()?);
+        &Request::Event { ref attrs, tid, cpu, ref cgroup } => {
+            if attrs.is_empty() || attrs.len() > MAX_FDS {
+                return Err(Errno::INVAL);
+            }
             let group = cgroup.as_ref().map(|bytes| directory_at(&path(bytes))).transpose()?;
-            let open = |attr: &perf_event_attr, leader: Option<&OwnedFd>| {
-                let (group, leader) = (group.as_ref().map(AsFd::as_fd), leader.map(AsFd::as_fd));
-                open::open(attr, tid, cpu, group, leader)
-            };
-            let leader = leader.map(|leader| open(&leader, None)).transpose()?;
-            let event = open(&attr, leader.as_ref())?;
-            return Ok((Answer::Opened, [event].into_iter().chain(leader).collect()));
+            let mut events: Vec<OwnedFd> = Vec::new();
+            for bytes in attrs {
+                let attr = attr_bytes::from_bytes(bytes).ok_or(Errno::INVAL)?;
+                let leader = events.first().map(AsFd::as_fd);
+                let cgroup = group.as_ref().map(AsFd::as_fd);
+                events.push(open::open(&attr, tid, cpu, cgroup, leader)?);
+            }
+            return Ok((Answer::Opened, events));
         }
         Request::Connection { .. }
         | Request::Object(_)

@@ -1,6 +1,7 @@
 //! Opens a session's events on the threads of its targets.
 
 pub(crate) mod births;
+pub(crate) mod counting;
 pub(crate) mod coverage;
 pub(crate) mod mark;
 pub(crate) mod opening;
@@ -9,12 +10,14 @@ pub(crate) mod rings;
 
 use crate::access::{self, EventPlace};
 use crate::attach::births::Births;
+use crate::attach::counting::{OpenGroup, open_group};
 use crate::attach::opening::{Opened, open_planned};
 use crate::attach::refusal::{Request, Scope};
 use crate::attach::rings::{CpuOutputs, Rings};
 use crate::error::Error;
 use crate::event::EventPlan;
 use crate::event::attr::{self, Binding, KernelFeatures, Source};
+use crate::event::counted::CountPlan;
 use crate::record::ring::{Joint, RingReader};
 use crate::record::side_band::{self, SideBand};
 use crate::sys::clock::now_ns;
@@ -48,6 +51,9 @@ const BETWEEN_PASSES: Duration = Duration::from_millis(1);
 
 /// The thread of an event that counts on a whole CPU.
 pub(crate) const NO_TASK: i32 = -1;
+
+/// The CPU of an event that counts its thread wherever that runs.
+const ANY_CPU: i32 = -1;
 
 /// One sampled event on one CPU, of one thread or of all.
 #[derive(Debug)]
@@ -84,6 +90,8 @@ pub(crate) struct Attached {
     /// Ids as they stand in samples, with the index in `events`; sorted.
     pub(crate) ids: Vec<(u64, u32)>,
     pub(crate) side_band: Vec<OpenSideBand>,
+    /// What is counted beside the samples.
+    pub(crate) groups: Vec<OpenGroup>,
     /// Threads that turned up late: their events may double inherited ones.
     pub(crate) suspects: HashSet<i32>,
     /// Content of the side-band rings while we were still opening.
@@ -106,6 +114,10 @@ pub(crate) struct Attacher<'a> {
     side_band_cpus: Option<&'a [i32]>,
     /// See [`Self::confined`].
     is_confined: bool,
+    /// See [`Self::counting`].
+    counted: &'a mut [CountPlan],
+    /// Whole CPUs are sampled, and single threads counted.
+    only_counts: bool,
     attached: Attached,
     births: Births,
     joint: Joint,
@@ -128,6 +140,8 @@ impl<'a> Attacher<'a> {
             features,
             side_band_cpus: None,
             is_confined: false,
+            counted: &mut [],
+            only_counts: false,
             attached,
             births,
             joint,
@@ -140,10 +154,18 @@ impl<'a> Attacher<'a> {
         Self { is_confined, ..self }
     }
 
+    /// An attacher that opens these groups too, to be counted beside the samples.
+    pub(crate) fn counting(self, counted: &'a mut [CountPlan]) -> Self {
+        Self { counted, ..self }
+    }
+
     /// Tells whether there is no room for another thread; then a warning tells.
     fn is_full(&mut self, pid: i32) -> bool {
+        let n_counted = |groups: &[OpenGroup]| groups.iter().map(|it| it.fds.len()).sum::<usize>();
         let n_open = self.attached.events.len() + self.attached.side_band.len();
-        let n_each = self.rings.outputs.len() * (self.plans.len() + 1);
+        let n_open = n_open + n_counted(&self.attached.groups);
+        let n_counts: usize = self.counted.iter().map(|plan| plan.events.len()).sum();
+        let n_each = self.rings.outputs.len() * (self.plans.len() + 1) + n_counts;
         if !self.is_confined || n_open + n_each <= MAX_CONFINED_EVENTS {
             return false;
         }
@@ -185,6 +207,41 @@ impl<'a> Attacher<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Counts all tasks of every CPU, or those of `group`.
+    pub(crate) fn count_cpus(&mut self, group: Option<&Path>) {
+        for cpu_idx in 0..self.rings.outputs.len() {
+            let cpu = self.rings.outputs[cpu_idx].cpu;
+            let place = match group {
+                Some(group) => EventPlace::Cgroup { group, cpu },
+                None => EventPlace::Cpu(cpu),
+            };
+            self.groups(place, |plan| plan.is_on(cpu));
+        }
+    }
+
+    /// Counts the threads of each of `watched` one by one, where samples are of whole CPUs.
+    pub(crate) fn count_tasks(&mut self, watched: &[Watched]) -> Result<(), Error> {
+        let of_samples = self.binding;
+        self.only_counts = true;
+        self.binding = Binding { inherit: true, is_cpu_wide: false, ..of_samples };
+        let result = self.tasks(watched);
+        (self.binding, self.only_counts) = (of_samples, false);
+        result
+    }
+
+    /// Opens the groups that are on a place. Whether its thread is there.
+    fn groups(&mut self, place: EventPlace<'_>, is_on: impl Fn(&CountPlan) -> bool) -> bool {
+        for (plan_idx, plan) in self.counted.iter_mut().enumerate() {
+            if is_on(plan) {
+                match open_group(plan, plan_idx, (self.binding, self.features), place) {
+                    Ok(opened) => self.attached.groups.extend(opened),
+                    Err(_) => return false,
+                }
+            }
+        }
+        true
     }
 
     /// Opens events on every thread of each of `watched`, or only on the one that is asked for.
@@ -281,6 +338,13 @@ impl<'a> Attacher<'a> {
             tid,
             cpu: this.rings.outputs[cpu_idx].cpu,
         };
+        if is_sampled && !self.groups(EventPlace::Task { tid, cpu: ANY_CPU }, |_| true) {
+            return Ok(false);
+        }
+        if self.only_counts {
+            self.births.opened(tid, now_ns());
+            return Ok(true);
+        }
         if is_sampled {
             for event_idx in 0..self.plans.len() {
                 for cpu_idx in 0..n_cpus {

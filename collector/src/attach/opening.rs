@@ -41,8 +41,10 @@ pub(crate) fn open_planned(
     place: EventPlace<'_>,
 ) -> Result<Opened<OwnedFd>, Errno> {
     open_with(plan, binding, features, |attr, leader| {
-        let (event, leader) = access::led_event(attr, leader, place)?;
-        Ok(Opened { event, leader })
+        let attrs: Vec<_> = leader.into_iter().chain([attr]).collect();
+        let mut events = access::events(&attrs, place)?;
+        let event = events.pop().ok_or(Errno::PROTO)?;
+        Ok(Opened { event, leader: events.pop() })
     })
 }
 

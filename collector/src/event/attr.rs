@@ -122,6 +122,14 @@ pub(crate) struct EventSource {
 }
 
 impl EventSource {
+    /// Nothing that is ever opened.
+    pub(crate) const NOTHING: Self = Self {
+        source: Source::Software(abi::PERF_COUNT_SW_DUMMY as u64),
+        sampling: Sampling::Period(1),
+        exclude_user: false,
+        exclude_kernel: true,
+    };
+
     const fn is_software(&self) -> bool {
         matches!(self.source, Source::Software(_))
     }
@@ -271,6 +279,21 @@ pub(crate) fn sampled(
     event.exclude(&mut attr);
     attr.set_exclude_idle(u64::from(binding.is_cpu_wide && event.is_software()));
     binding.bind(&mut attr);
+    attr
+}
+
+/// The attr of the same event as `event` that counts as much and takes no samples.
+pub(crate) fn counted(
+    event: &EventSource,
+    binding: Binding,
+    features: KernelFeatures,
+) -> perf_event_attr {
+    let mut attr = sampled(event, binding, features);
+    attr.set_freq(0);
+    attr.set_precise_ip(0);
+    attr.__bindgen_anon_1.sample_period = 0;
+    (attr.sample_type, attr.sample_stack_user) = (0, 0);
+    (attr.sample_regs_intr, attr.sample_regs_user) = (0, 0);
     attr
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod attr;
 mod breakpoint;
+pub(crate) mod counted;
 mod counter;
 mod encoding;
 pub(crate) mod meaning;
@@ -14,6 +15,7 @@ mod term;
 mod wanted;
 
 use crate::error::EventParseError;
+pub use counted::{CountedGroup, CountedSelector};
 pub(crate) use plan::EventPlan;
 
 use crate::error::Error;

@@ -1,6 +1,7 @@
 //! A live session: events on running tasks, and the thread that reads their rings.
 
 mod announce;
+mod counts;
 mod cpu_watch;
 mod drain;
 mod governing;
@@ -28,7 +29,8 @@ use crate::channel::batch::BatchSender;
 use crate::cost::calibration::Calibration;
 use crate::error::Error;
 use crate::event::attr::Binding;
-use crate::event::{self, EventPlan, EventSelector};
+use crate::event::counted::CountPlan;
+use crate::event::{self, CountedGroup, EventPlan, EventSelector};
 use crate::live::announce::Pace;
 use crate::live::cpu_watch::CpuWatch;
 use crate::live::group_watch::GroupWatch;
@@ -61,6 +63,10 @@ pub struct LiveConfig {
     pub events: Vec<EventSelector>,
     /// The rate; `None`: as is sane for each event.
     pub sampling: Option<Sampling>,
+    /// What is counted beside the samples, exactly: it is in [`Collected::counts`].
+    ///
+    /// [`Collected::counts`]: dataspace_proto::accounting::Collected::counts
+    pub counted: Vec<CountedGroup>,
     /// Pages of each sample ring, rounded up to a power of two; `None`: 512 KiB a CPU, or what is
     /// allowed.
     pub ring_pages: Option<usize>,
@@ -93,6 +99,7 @@ impl LiveConfig {
             target,
             events: Vec::new(),
             sampling: None,
+            counted: Vec::new(),
             ring_pages: None,
             command_output: CommandOutput::Inherit,
             comms: CommFilter::default(),
@@ -127,6 +134,8 @@ impl Live {
     pub fn open(config: LiveConfig) -> Result<Self, Error> {
         let (procfs, machine) = (Procfs::default(), Machine::read(Path::new("/")));
         let mut plans = plans(&config, &machine, &procfs)?;
+        let tracefs = Tracefs::new(Path::new("/"));
+        let mut counted = CountPlan::all(&config.counted, &machine, &tracefs);
         let mut target = Target::find(&config.target, config.command_output, &procfs)?;
         // After the fork: a command keeps the limit that its user gave it.
         raise_file_limit();
@@ -134,6 +143,9 @@ impl Live {
         // Many threads are seen on whole CPUs; of who may not see all, the user's side alone.
         if config.is_confined {
             plans.iter_mut().for_each(EventPlan::confine);
+            for plan in &mut counted {
+                plan.leave_kernel_out();
+            }
         } else {
             coverage::widen(&mut target, cpus.len(), plans.len(), &procfs);
         }
@@ -142,8 +154,17 @@ impl Live {
         let features = kernel_features();
         let group = GroupWatch::of(&target.coverage)?;
         let attacher = Attacher::new(&procfs, &mut plans, &mut rings, binding, features);
-        let attacher = attacher.confined(config.is_confined);
+        let attacher = attacher.confined(config.is_confined).counting(&mut counted);
         let mut attached = attach(attacher, &target, group.as_ref())?;
+        if target.coverage == Coverage::Cpus
+            && target.watched.is_empty()
+            && !config.comms.is_empty()
+        {
+            let whole = "of all processes, not only of those that were named";
+            for plan in &mut counted {
+                plan.lacks.get_or_insert_with(|| whole.to_owned());
+            }
+        }
         attached.warnings.extend(rings.warning.take());
         let cpu_watch = cpu_watch(&attached, machine.online_cpus);
         // After the rings, for its own takes of the memory that a user may lock, and after threads
@@ -165,6 +186,7 @@ impl Live {
             rings,
             attached,
             plans,
+            counted,
             features,
             binding,
             watched,
@@ -382,8 +404,17 @@ fn attach(
 ) -> Result<Attached, Error> {
     match &target.coverage {
         Coverage::Tasks => attacher.tasks(&target.watched)?,
-        Coverage::Cgroup(_) => attacher.cpus(group.map(GroupWatch::directory))?,
-        Coverage::Cpus => attacher.cpus(None)?,
+        Coverage::Cgroup(_) => {
+            attacher.cpus(group.map(GroupWatch::directory))?;
+            attacher.count_cpus(group.map(GroupWatch::directory));
+        }
+        Coverage::Cpus => {
+            attacher.cpus(None)?;
+            match target.watched.is_empty() {
+                true => attacher.count_cpus(None),
+                false => attacher.count_tasks(&target.watched)?,
+            }
+        }
     }
     Ok(attacher.finish())
 }

@@ -50,6 +50,10 @@ impl Reader {
     }
 
     pub(super) fn tell_counts(&mut self) {
+        let n_counts: usize = self.groups.iter().map(|group| group.fds.len()).sum();
+        if n_counts <= MAX_READ_EACH_SECOND {
+            self.counts.read(&self.groups);
+        }
         let few = self.events.len() <= MAX_READ_EACH_SECOND;
         if few || std::mem::take(&mut self.drain.saw_loss) {
             self.drain.tally.read(&self.events);
@@ -95,7 +99,9 @@ impl Reader {
     pub(super) fn collected(&self) -> Collected {
         let n_dropped = self.sender.n_dropped_samples();
         let collected = self.drain.tally.collected(n_dropped, self.drain.merge.n_late());
-        Collected { governance: self.governance(), ..collected }
+        let counts =
+            self.counts.told(&self.counted, self.binding.is_cpu_wide && !self.counts_tasks());
+        Collected { governance: self.governance(), counts, ..collected }
     }
 
     pub(super) fn tell_side_band_lost(&mut self) {

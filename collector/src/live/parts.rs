@@ -5,6 +5,7 @@ use crate::attach::rings::Rings;
 use crate::cost::calibration::Calibration;
 use crate::event::EventPlan;
 use crate::event::attr::{Binding, KernelFeatures};
+use crate::event::counted::CountPlan;
 use crate::live::cpu_watch::CpuWatch;
 use crate::live::group_watch::GroupWatch;
 use crate::lookup::before::Before;
@@ -30,6 +31,7 @@ pub(crate) struct Parts {
     pub(crate) rings: Rings,
     pub(crate) attached: Attached,
     pub(crate) plans: Vec<EventPlan>,
+    pub(crate) counted: Vec<CountPlan>,
     pub(crate) features: KernelFeatures,
     pub(crate) binding: Binding,
     pub(crate) watched: Vec<Watched>,

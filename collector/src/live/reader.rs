@@ -1,12 +1,15 @@
 //! The reader thread: round after round over the rings, until the targets have ended.
 
 use crate::access::command::Command;
+use crate::attach::counting::{self, OpenGroup};
 use crate::attach::rings::{CpuOutputs, Rings};
 use crate::attach::{OpenEvent, OpenSideBand};
 use crate::channel::batch::{BatchSender, Slots};
 use crate::cost::lives::Lives;
 use crate::event::EventPlan;
 use crate::event::attr::{Binding, KernelFeatures};
+use crate::event::counted::CountPlan;
+use crate::live::counts::Counts;
 use crate::live::cpu_watch::CpuWatch;
 use crate::live::drain::Drain;
 use crate::live::governing::Governing;
@@ -117,6 +120,10 @@ pub(super) struct Reader {
     pub(super) events: Vec<OpenEvent>,
     pub(super) side_band: Vec<OpenSideBand>,
     pub(super) plans: Vec<EventPlan>,
+    /// What is counted beside the samples, where that is open, and the sums.
+    pub(super) counted: Vec<CountPlan>,
+    pub(super) groups: Vec<OpenGroup>,
+    pub(super) counts: Counts,
     pub(super) features: KernelFeatures,
     pub(super) binding: Binding,
     pub(super) group: Option<GroupWatch>,
@@ -153,6 +160,9 @@ impl Reader {
             events: parts.attached.events,
             side_band: parts.attached.side_band,
             plans: parts.plans,
+            counts: Counts::new(&parts.counted),
+            counted: parts.counted,
+            groups: parts.attached.groups,
             features: parts.features,
             binding: parts.binding,
             group: parts.group,
@@ -316,15 +326,18 @@ impl Reader {
             for open in events {
                 (open.fd, open.leader) = (None, None);
             }
+            self.groups.iter_mut().filter(|group| group.tid == tid).for_each(|it| it.fds.clear());
         }
     }
 
     fn finish(mut self, watch: &Watch<'_>, child: Option<&Command>) -> Outcome {
         disable(&self.events);
+        counting::disable(&self.groups);
         // The targets see no more of us from here on, whatever the analyzer takes for the rest.
         self.side_band.clear();
         self.read_all();
         self.close_doubled();
+        self.counts.read(&self.groups);
         self.drain.tally.read(&self.events);
         self.hand_on_all(u64::MAX, BatchSender::flush_waiting);
         self.drain.finish_recording(now_ns());

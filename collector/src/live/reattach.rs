@@ -35,6 +35,12 @@ impl Reader {
         }
         self.drain.tally.close(&self.events);
         self.events.clear();
+        // What is on threads counts them on every CPU, and goes on.
+        let is_on_cpus = self.binding.is_cpu_wide && !self.counts_tasks();
+        if is_on_cpus {
+            self.counts.close(&self.groups);
+            self.groups.clear();
+        }
         self.drain.ids.clear();
         self.drain.suspects.clear();
         self.drain.saw_birth = false;
@@ -79,6 +85,11 @@ impl Reader {
         }
     }
 
+    /// Tells whether threads are counted one by one, whatever is sampled.
+    pub(super) fn counts_tasks(&self) -> bool {
+        self.groups.iter().any(|group| group.tid != NO_TASK)
+    }
+
     /// Asks for what the kernel tells of itself on a CPU that is back.
     fn hear_machine_on(&mut self, cpu: i32) {
         // For a user it was not opened: it is not only of his processes.
@@ -98,15 +109,25 @@ impl Reader {
         // A command that was to begin with exec has done so.
         let binding = Binding { enable_on_exec: false, ..self.binding };
         let has_side_band = !self.side_band.is_empty();
+        let counts_tasks = self.counts_tasks();
         let mut attacher =
             Attacher::new(&self.procfs, &mut self.plans, &mut self.rings, binding, self.features)
                 .confined(self.is_confined);
         if has_side_band {
             attacher = attacher.with_side_band_on(new_cpus);
         }
+        if binding.is_cpu_wide && !counts_tasks {
+            attacher = attacher.counting(&mut self.counted);
+        }
         let result = match &self.group {
-            Some(group) => attacher.cpus(Some(group.directory())),
-            None if binding.is_cpu_wide => attacher.cpus(None),
+            Some(group) => {
+                attacher.count_cpus(Some(group.directory()));
+                attacher.cpus(Some(group.directory()))
+            }
+            None if binding.is_cpu_wide => {
+                attacher.count_cpus(None);
+                attacher.cpus(None)
+            }
             // Single threads have no heirs.
             None if !binding.inherit => attacher.tasks(watch.watched),
             // A child may have executed a set-uid program, which took the kernel's events away: the broker has none
@@ -115,6 +136,7 @@ impl Reader {
         };
         let attached = attacher.finish();
         self.events = attached.events;
+        self.groups.extend(attached.groups);
         self.drain.ids = attached.ids;
         self.drain.suspects = attached.suspects;
         self.side_band.extend(attached.side_band);

@@ -218,6 +218,7 @@ impl Tally {
             outside: self.n_outside,
             not_memory: self.n_not_memory,
             event_counts: self.read.values.clone(),
+            counts: Vec::new(),
             governance: Governance::default(),
         }
     }
