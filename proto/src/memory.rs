@@ -201,6 +201,28 @@ named! {
     }
 }
 
+named! {
+    /// Kind of memory that an address is in, by what is mapped there.
+    MemorySegment {
+        /// Code of a load object.
+        Text = "text";
+        /// Data of a load object: initialised, zeroed or read-only.
+        Data = "data";
+        /// The heap that grows by `brk`.
+        Heap = "heap";
+        /// A stack: the first thread's, or the mapping that a thread's stack pointer is in.
+        Stack = "stack";
+        /// Memory that processes share: System V, POSIX, memfd.
+        Shared = "shared";
+        /// A file that is no load object.
+        File = "file";
+        /// Memory that is mapped without a file, as allocators do for large blocks and for the heaps of threads.
+        Anonymous = "anonymous";
+        /// The kernel's.
+        Kernel = "kernel";
+    }
+}
+
 /// A page's size, as a power of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageSize(u8);

@@ -107,7 +107,7 @@ pub(crate) struct QueryArgs {
     /// Sum samples by these keys in place of showing objects: object, aggregate, member, type, variable,
     /// function, caller, caller_line, line, inlined, instruction, module, unit, process, thread, comm, cpu,
     /// cgroup, second, access, memory, latency_bucket, level, evidence, reason, page, page_2m, cacheline, address, instance, index,
-    /// offset, alignment, size, old, new, event; or an expression over them, as in 'address / 4096'.
+    /// offset, segment, alignment, size, old, new, event; or an expression over them, as in 'address / 4096'.
     #[arg(long, value_name = "KEY,...", value_parser = value::keys)]
     pub(crate) by: Option<value::KeyList>,
     /// Count only samples for which the expression is true: 'function == "main" && access == "store"'.

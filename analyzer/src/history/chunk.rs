@@ -1,7 +1,7 @@
 //! Some thousand samples, a column for each of their fields.
 
 use crate::x86_64::moved_value::ValueChange;
-use dataspace_proto::memory::{Access, Level, Region, Snoop, Tlb};
+use dataspace_proto::memory::{Access, Level, MemorySegment, Region, Snoop, Tlb};
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
 
@@ -49,6 +49,8 @@ pub(crate) struct Found {
     pub(crate) evidence: Option<Evidence>,
     pub(crate) address_source: Option<AddressSource>,
     pub(crate) is_by_frequency: bool,
+    /// Kind of memory that the data address is in.
+    pub(crate) segment: Option<MemorySegment>,
 }
 
 macro_rules! columns {

@@ -16,6 +16,7 @@ use crate::process::made_code::named_code;
 use crate::process::table::Backing;
 use crate::x86_64::moved_value::ValueChange;
 use dataspace_proto::address::Svma;
+use dataspace_proto::memory::MemorySegment;
 use dataspace_proto::record::Sample;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -35,11 +36,13 @@ pub(crate) struct TouchedData {
     pub(crate) offset: u32,
     /// Number of the element in the array, or [`NONE`].
     pub(crate) index: u32,
+    /// Kind of memory that the address is in.
+    pub(crate) segment: Option<MemorySegment>,
 }
 
 impl TouchedData {
     /// No data object.
-    pub(crate) const NOTHING: Self = Self { name: NONE, offset: NONE, index: NONE };
+    pub(crate) const NOTHING: Self = Self { name: NONE, offset: NONE, index: NONE, segment: None };
 }
 
 /// Decided samples, the newest as many as there is room for.
@@ -100,7 +103,7 @@ impl History {
             event: sample.event.0,
             size: attribution.size.and_then(|size| size.try_into().ok()).unwrap_or(0),
             told: Told::of(sample),
-            found: found(attribution),
+            found: Found { segment: touched.segment, ..found(attribution) },
         };
         self.newest.push(row);
     }
@@ -349,6 +352,7 @@ fn found(attribution: &Attribution) -> Found {
         evidence: grounds.map(|grounds| grounds.evidence()),
         address_source: attribution.addr.map(|(_, source)| source),
         is_by_frequency: grounds.is_some_and(|grounds| grounds.is_by_frequency),
+        segment: None,
     }
 }
 

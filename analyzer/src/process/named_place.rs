@@ -7,6 +7,7 @@ use crate::limit;
 use crate::process::table::{Backing, Mapping, bias};
 use crate::types::part_name::{NamedStep, PartError, steps};
 use dataspace_proto::address::Avma;
+use dataspace_proto::memory::MemorySegment;
 use dataspace_proto::record::Mmap;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -107,6 +108,7 @@ fn variables(
         file_offset: mmap.file_offset,
         is_executable: mmap.is_executable,
         backing: Backing::Anonymous,
+        segment: MemorySegment::Anonymous,
     };
     let Some(bias) = bias(&index.facts(), &mapping) else { return Vec::new() };
     index.variables_named(name).into_iter().map(|variable| (variable, bias)).collect()

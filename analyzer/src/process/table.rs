@@ -6,7 +6,9 @@ use crate::elf::thread_block::ThreadBlock;
 use crate::index::load_object::ObjectFacts;
 use crate::limit;
 use crate::process::recent::{DataSpan, RecentData};
+use crate::process::segment::{self, RecentSegments};
 use dataspace_proto::address::{Avma, FileOffset, Svma};
+use dataspace_proto::memory::MemorySegment;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::{Comm, Exit, FileIdentity, Fork, Mmap, Namespace};
 use rustc_hash::FxHashMap;
@@ -29,6 +31,8 @@ pub(crate) struct Mapping {
     pub(crate) file_offset: FileOffset,
     pub(crate) is_executable: bool,
     pub(crate) backing: Backing,
+    /// The kind of memory that it is, by its name.
+    pub(crate) segment: MemorySegment,
 }
 
 /// The state of a load object as the analyzer knows it.
@@ -89,6 +93,7 @@ pub(crate) struct ProcessTable {
     /// Number of times that mappings or the state of load objects may have changed.
     n_changes: u64,
     recent_data: RecentData,
+    pub(super) recent_segments: RecentSegments,
 }
 
 impl ProcessTable {
@@ -101,6 +106,7 @@ impl ProcessTable {
             file_offset: mmap.file_offset,
             is_executable: mmap.is_executable,
             backing,
+            segment: segment::of_mapping(mmap),
         };
         self.make_room();
         let space = self.spaces.entry(mmap.pid).or_default();
@@ -584,6 +590,7 @@ mod tests {
             file_offset: FileOffset(0),
             is_executable: false,
             backing: Backing::File(LoadObjectIdx(0)),
+            segment: MemorySegment::Data,
         };
         insert(&mut space, mapping(0x1000, 0x3000));
         insert(&mut space, mapping(0x2000, 0x2000));
@@ -616,6 +623,7 @@ mod tests {
                 file_offset: FileOffset(file_offset),
                 is_executable: true,
                 backing: Backing::File(LoadObjectIdx(0)),
+                segment: MemorySegment::Text,
             };
             bias(&facts, &mapping)
         };

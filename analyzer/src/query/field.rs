@@ -7,7 +7,7 @@ use crate::history::place::SampledPlace;
 use crate::history::store::HistoryView;
 use crate::history::task::Task;
 use crate::types::scalar_notation::ScalarNotation;
-use dataspace_proto::memory::{Access, Region};
+use dataspace_proto::memory::{Access, MemorySegment, Region};
 use dataspace_proto::record::NO_NODE;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
 use std::borrow::Cow;
@@ -159,6 +159,7 @@ fields! {
     Page = "page", Number, None, Hex, "The page of 4 KiB that the address is on.";
     LargePage = "page_2m", Number, None, Hex, "The page of 2 MiB that the address is on.";
     Cacheline = "cacheline", Number, None, Hex, "The line of 64 bytes that the address is on.";
+    Segment = "segment", Text, None, Plain, "Kind of memory that the address is in: text, data, heap, stack, shared, file, anonymous.";
     Offset = "offset", Number, None, Plain, "The offset in the outermost aggregate.";
     Index = "index", Number, None, Plain, "The element of the array, where that is known.";
     Instance = "instance", Number, None, Hex, "Address minus offset: which of many objects.";
@@ -323,6 +324,7 @@ impl<'a> At<'a> {
             Field::Tlb => told.tlb.text().map_or(Value::None, |it| Value::Text(it.into())),
             Field::Locked => told.locked.map_or(Value::None, Value::Bool),
             Field::Remote => told.level.map_or(Value::None, |_| Value::Bool(told.is_remote)),
+            Field::Segment => Value::text(found.segment.map(MemorySegment::name)),
             Field::Region => Value::text(told.region.map(Region::name)),
             Field::LatencyBucket => match u64::from(chunk.latency[row]).checked_ilog2() {
                 Some(0) => Value::text(Some("1")),

@@ -441,6 +441,8 @@ impl Analyzer {
             let into = addr.0.wrapping_sub(bias).wrapping_sub(array.start.0);
             touched.index = u32::try_from(into / array.element_bytes).unwrap_or(NONE);
         }
+        touched.segment =
+            attribution.addr.and_then(|(addr, _)| self.world.processes.segment(sample, addr));
         self.history.append(sample, attribution, touched, &self.world, &self.cgroups);
         self.history.append_change(self.value_change(sample, attribution));
         if let Some(object) = self.history.places.unopened.take()

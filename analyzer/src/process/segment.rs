@@ -1,0 +1,151 @@
+//! Kinds of memory that addresses are in: text, data, heap, stack.
+
+use crate::process::recent::Places;
+use crate::process::table::{Backing, DataObjectAt, Mapping, ObjectState, ProcessTable};
+use dataspace_proto::address::Avma;
+use dataspace_proto::memory::MemorySegment;
+use dataspace_proto::record::{Mmap, Sample};
+
+/// Mappings that are remembered.
+const N_RECENT: usize = 64;
+
+/// Addresses within so many bytes share a place among them.
+const RANGE_SHIFT: u32 = 16;
+
+/// Beginnings of the names that the kernel gives to mappings of shared memory (`shmem_kernel_file_setup()`, `newseg()` and
+/// `memfd_create()` in Linux), and of the directory of POSIX's.
+const SHARED: [&[u8]; 4] = [b"/dev/shm/", b"/SYSV", b"/memfd:", b"/dev/zero"];
+
+/// Kind of memory that a mapping is, by its name.
+pub(crate) fn of_mapping(mmap: &Mmap) -> MemorySegment {
+    let is_named = |names: &[&[u8]]| names.iter().any(|name| mmap.path.starts_with(name));
+    if is_named(&[b"[heap]"]) {
+        MemorySegment::Heap
+    } else if is_named(&[b"[stack"]) {
+        MemorySegment::Stack
+    } else if is_named(&SHARED) {
+        MemorySegment::Shared
+    } else if mmap.is_executable {
+        MemorySegment::Text
+    } else if mmap.path.first() == Some(&b'/') && !is_named(&[b"//anon"]) {
+        MemorySegment::Data
+    } else {
+        MemorySegment::Anonymous
+    }
+}
+
+/// Addresses of one process that are in one kind of memory.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    pid: i32,
+    start: Avma,
+    end: Avma,
+    segment: MemorySegment,
+}
+
+/// Mappings that samples touched lately.
+#[derive(Debug, Default)]
+pub(crate) struct RecentSegments(Places<Span, N_RECENT>);
+
+impl ProcessTable {
+    /// Kind of memory that `addr` of a sample's process is in; `None` where nothing is known to be mapped there.
+    pub(crate) fn segment(&mut self, sample: &Sample, addr: Avma) -> Option<MemorySegment> {
+        if !addr.is_user() {
+            return Some(MemorySegment::Kernel);
+        }
+        let span = self.segment_span(sample.pid, addr)?;
+        let registers = if sample.is_user() { &sample.registers } else { &sample.user_registers };
+        let sp = registers.get(dataspace_proto::register::Register::Rsp).map(Avma);
+        // The stack of another thread than the first is mapped as any memory without a file is.
+        let is_stack = span.segment == MemorySegment::Anonymous
+            && sp.is_some_and(|sp| span.start <= sp && sp < span.end);
+        Some(if is_stack { MemorySegment::Stack } else { span.segment })
+    }
+
+    fn segment_span(&mut self, pid: i32, addr: Avma) -> Option<Span> {
+        let n_changes = self.n_changes();
+        let near = addr.0 >> RANGE_SHIFT;
+        let recent = *self.recent_segments.0.at(near, n_changes);
+        let holds = |span: &Span| span.pid == pid && span.start <= addr && addr < span.end;
+        if let Some(known) = recent.filter(holds) {
+            return Some(known);
+        }
+        let mapping = *self.mapping(pid, addr)?;
+        let segment = self.segment_of(pid, addr, &mapping);
+        let span = Span { pid, start: mapping.start, end: mapping.end, segment };
+        // Zeroed data and a heap may share one mapping, of which this is a part then.
+        if segment == mapping.segment {
+            *self.recent_segments.0.at(near, n_changes) = Some(span);
+        }
+        Some(span)
+    }
+
+    fn segment_of(&mut self, pid: i32, addr: Avma, mapping: &Mapping) -> MemorySegment {
+        match (mapping.segment, mapping.backing) {
+            (MemorySegment::Data, Backing::File(object)) => {
+                let state = self.object(object).map(|known| &known.state);
+                let is_file = matches!(state, Some(ObjectState::Failed(_)));
+                if is_file { MemorySegment::File } else { MemorySegment::Data }
+            }
+            // Zeroed data is no part of the file.
+            (MemorySegment::Anonymous, _) => match self.data_object(pid, addr) {
+                DataObjectAt::Open { .. } => MemorySegment::Data,
+                _ => MemorySegment::Anonymous,
+            },
+            (named, _) => named,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataspace_proto::address::FileOffset;
+
+    fn mmap(start: u64, path: &str, is_executable: bool) -> Mmap {
+        Mmap {
+            pid: 1,
+            start: Avma(start),
+            len_bytes: 0x1000,
+            file_offset: FileOffset(0),
+            is_executable,
+            path: path.as_bytes().into(),
+            ..Mmap::default()
+        }
+    }
+
+    #[test]
+    fn names_of_mappings_tell_what_they_are() {
+        for (path, is_executable, expected) in [
+            ("/usr/bin/cat", true, MemorySegment::Text),
+            ("/usr/bin/cat", false, MemorySegment::Data),
+            ("[heap]", false, MemorySegment::Heap),
+            ("[stack]", false, MemorySegment::Stack),
+            ("[vdso]", true, MemorySegment::Text),
+            ("//anon", false, MemorySegment::Anonymous),
+            ("", false, MemorySegment::Anonymous),
+            ("/dev/shm/ring (deleted)", false, MemorySegment::Shared),
+            ("/SYSV00000000 (deleted)", false, MemorySegment::Shared),
+            ("/memfd:pool (deleted)", false, MemorySegment::Shared),
+            ("/dev/zero (deleted)", false, MemorySegment::Shared),
+        ] {
+            assert_eq!(of_mapping(&mmap(0, path, is_executable)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_mapping_that_the_stack_pointer_is_in_is_a_stack() {
+        let mut table = ProcessTable::default();
+        table.mmap(&mmap(0x10_0000, "//anon", false));
+        table.mmap(&mmap(0x20_0000, "//anon", false));
+        let mut sample = Sample { pid: 1, ip: Avma(0x1000), ..Sample::default() };
+        sample.registers.set(dataspace_proto::register::Register::Rsp, 0x10_0800);
+        let mut of = |addr| table.segment(&sample, Avma(addr));
+        for _ in 0..2 {
+            assert_eq!(of(0x10_0010), Some(MemorySegment::Stack));
+            assert_eq!(of(0x20_0010), Some(MemorySegment::Anonymous));
+            assert_eq!(of(0x30_0010), None, "nothing is there");
+            assert_eq!(of(0xffff_8000_0000_0000), Some(MemorySegment::Kernel));
+        }
+    }
+}
