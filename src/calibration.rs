@@ -139,7 +139,9 @@ fn open(pid: i32, options: &CalibrationOptions) -> anyhow::Result<RawSession> {
 /// The loops wait for memory: only events that come with time, or with accesses, meet that wait.
 fn check_is_measurable(event: &Event) -> Result<(), Failure> {
     let why = match event.kind {
-        EventKind::Clock | EventKind::Memory | EventKind::Other => return Ok(()),
+        EventKind::Clock | EventKind::Memory | EventKind::Fetch | EventKind::Other => {
+            return Ok(());
+        }
         EventKind::PageFault => "the kernel reports the very instruction that faulted",
         EventKind::Breakpoint { .. } => {
             "a debug register always reports the instruction behind the access, and the loops do \

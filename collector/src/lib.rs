@@ -46,6 +46,7 @@
 //!     user_registers: 0,
 //!     interrupt_registers: 0,
 //!     is_precise: false,
+//!     has_fetch: false,
 //!     sample_id_all: true,
 //!     endian: NATIVE,
 //!     machine: Machine::X86_64,
@@ -85,6 +86,7 @@ pub mod error;
 pub mod event;
 pub mod live;
 mod lookup;
+pub mod measurement;
 pub mod perf_data;
 pub mod quota;
 pub mod record;

@@ -7,7 +7,7 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest.
-const ROOMS: [&str; 15] = [
+const ROOMS: [&str; 16] = [
     "error",
     "sys",
     "access",
@@ -16,6 +16,7 @@ const ROOMS: [&str; 15] = [
     "channel",
     "system",
     "event",
+    "measurement",
     "perf_data",
     "target",
     "attach",

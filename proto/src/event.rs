@@ -58,6 +58,8 @@ pub enum EventKind {
     Tracepoint,
     /// A hardware event of memory accesses.
     Memory,
+    /// A hardware event of fetching code: a sample tells of the instruction at its IP, not of what that touches.
+    Fetch,
     /// Any other counter: its trigger is not known to be a memory access.
     Other,
 }

@@ -13,6 +13,7 @@ pub mod broker;
 pub mod event;
 pub mod event_count;
 pub mod governance;
+pub mod measure;
 pub mod memory;
 pub mod object_detail;
 pub mod query;

@@ -12,6 +12,7 @@ use crate::bytes::file::LoadObjectIdx;
 use crate::index::call_site::{CallForm, CallSite};
 use crate::index::entered::WaysIn;
 use crate::index::named_code::KernelCode;
+use crate::index::question::Needs;
 use crate::index::site::{Site, SiteQuery};
 use crate::process::made_code::{MadeCode, named_code};
 use crate::process::table::ProcessTable;
@@ -22,7 +23,7 @@ use dataspace_proto::event::{EventKind, SkidModel};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::{Comm, CpuMode, Exit, Fork, Mmap, Sample};
 use dataspace_proto::register::{Register, RegisterAbi};
-use dataspace_proto::sample_line::Scope;
+use dataspace_proto::sample_line::{AddressSource, Scope};
 use std::sync::Arc;
 
 /// The paths that may answer.
@@ -155,6 +156,18 @@ impl World {
         }
     }
 
+    /// The attribution of a sample that tells of a fetch of code at `ip`: what that code touches is not what waited.
+    fn fetch(&mut self, sample: &Sample, ip: Avma) -> Result<Attribution, Needs> {
+        let addr = sample.addr.map(|addr| (addr, AddressSource::Sampled));
+        let verdict = Verdict::NotMemory;
+        let fetched = Attribution { addr, verdict, ..Attribution::unknown(Reason::Unspecified) };
+        match self.site(CodePlace { pid: sample.pid, ip, skid: Skid::Exact }) {
+            Ok(code) => Ok(Attribution { trigger: Some(ip), site: Some(code.site), ..fetched }),
+            Err(NotLocated::Needs(needs)) => Err(needs),
+            Err(NotLocated::Unknown(_)) => Ok(fetched),
+        }
+    }
+
     /// Attributes one sample, or says what has to come first.
     pub(crate) fn attribute(
         &mut self,
@@ -167,6 +180,10 @@ impl World {
             return Ok(Attribution::unknown(Reason::Guest));
         }
         let is_kernel = !sample.is_user();
+        if kind == EventKind::Fetch && is_kernel {
+            let verdict = Verdict::NotMemory;
+            return Ok(Attribution { verdict, ..Attribution::unknown(Reason::Kernel) });
+        }
         let (ip, registers) = match is_kernel {
             true => (sample.user_registers.get(Register::Rip).map(Avma), &sample.user_registers),
             false => (Some(sample.ip), &sample.registers),
@@ -178,9 +195,8 @@ impl World {
             return Ok(Attribution::unknown(Reason::UnsupportedMachine));
         }
         // A fault on the instruction's own address is a fetch of code, not an access of its operand.
-        if kind == EventKind::PageFault && sample.addr == Some(ip) {
-            let verdict = Verdict::NotMemory;
-            return Ok(Attribution { verdict, ..Attribution::unknown(Reason::Unspecified) });
+        if kind == EventKind::Fetch || (kind == EventKind::PageFault && sample.addr == Some(ip)) {
+            return Ok(self.fetch(sample, ip)?);
         }
         let skid = if is_kernel {
             match resumption::is_resumed(registers) {

@@ -90,7 +90,7 @@ pub(crate) struct Attached {
     /// Ids as they stand in samples, with the index in `events`; sorted.
     pub(crate) ids: Vec<(u64, u32)>,
     pub(crate) side_band: Vec<OpenSideBand>,
-    /// What is counted beside the samples.
+    /// Groups that are counted beside the samples.
     pub(crate) groups: Vec<OpenGroup>,
     /// Threads that turned up late: their events may double inherited ones.
     pub(crate) suspects: HashSet<i32>,

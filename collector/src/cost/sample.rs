@@ -50,7 +50,9 @@ impl SampleCosts {
         match kind {
             EventKind::Breakpoint { .. } => self.breakpoint_ns,
             EventKind::PageFault | EventKind::Tracepoint => self.in_kernel_ns,
-            EventKind::Clock | EventKind::Memory | EventKind::Other => self.interrupt_ns,
+            EventKind::Clock | EventKind::Memory | EventKind::Fetch | EventKind::Other => {
+                self.interrupt_ns
+            }
         }
     }
 
@@ -59,7 +61,10 @@ impl SampleCosts {
         let wants = |kind: fn(&EventKind) -> bool| kinds.iter().any(kind);
         let mut costs = Self::USUAL;
         let is_interrupt = |kind: &EventKind| {
-            matches!(kind, EventKind::Clock | EventKind::Memory | EventKind::Other)
+            matches!(
+                kind,
+                EventKind::Clock | EventKind::Memory | EventKind::Fetch | EventKind::Other
+            )
         };
         if wants(is_interrupt) {
             costs.interrupt_ns = interrupt(features).unwrap_or(costs.interrupt_ns);

@@ -116,6 +116,18 @@ pub enum Error {
         /// The way to help, if there is one.
         remedy: &'static str,
     },
+    /// The machine does not measure that.
+    #[error("{measure} cannot be measured here: {why} ({errno}); nearest: {nearest}")]
+    NoSuchMeasurement {
+        /// The measurement.
+        measure: &'static str,
+        /// The thing that lacks it.
+        why: String,
+        /// `ENOENT`.
+        errno: Errno,
+        /// The measurement that tells the most of it.
+        nearest: &'static str,
+    },
     /// The machine has no such PMU.
     #[error("{event}: this machine has no PMU {pmu}; it has {pmus}")]
     NoPmu {
@@ -316,6 +328,7 @@ impl Error {
             | Self::RingMemory { .. }
             | Self::Tracepoint { .. } => ErrorKind::NotPermitted,
             Self::NoSuchEvent { .. }
+            | Self::NoSuchMeasurement { .. }
             | Self::NoBreakpointLeft { .. }
             | Self::NoPmu { .. }
             | Self::SharedPmu { .. }

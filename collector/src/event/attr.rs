@@ -77,6 +77,8 @@ pub(crate) struct Counter {
     pub(crate) precise_ip: u8,
     /// The fields of each sample that tell of the access, for an event of memory.
     pub(crate) access: Option<AccessFields>,
+    /// Samples carry the registers of AMD's IBS that tell of a fetch (`PERF_SAMPLE_RAW`).
+    pub(crate) has_fetch: bool,
     /// `config` of the event that has to lead a group with this one: `mem-loads-aux`.
     pub(crate) leader: Option<u64>,
     /// The way to leave out levels that were not asked for.
@@ -140,6 +142,11 @@ impl EventSource {
         matches!(self.source, Source::Counter(_))
     }
 
+    /// Tells whether samples carry the registers of AMD's IBS that tell of a fetch.
+    pub(crate) const fn has_fetch(&self) -> bool {
+        matches!(self.source, Source::Counter(Counter { has_fetch: true, .. }))
+    }
+
     /// Tells whether samples carry a piece of the user stack. A breakpoint tells the variable by itself, and
     /// what a tracepoint stands at is in the kernel.
     const fn has_stack(&self) -> bool {
@@ -196,6 +203,9 @@ impl Counter {
         attr.set_precise_ip(u64::from(self.precise_ip));
         if let Some(access) = self.access {
             attr.sample_type |= access.sample_type();
+        }
+        if self.has_fetch {
+            attr.sample_type |= u64::from(abi::PERF_SAMPLE_RAW);
         }
         attr
     }
@@ -404,6 +414,7 @@ pub(crate) fn layout(attr: &perf_event_attr) -> SampleLayout {
         user_registers: attr.sample_regs_user,
         interrupt_registers: attr.sample_regs_intr,
         is_precise: attr.precise_ip() != 0,
+        has_fetch: false,
         sample_id_all: true,
         endian: NATIVE,
         machine: MACHINE,

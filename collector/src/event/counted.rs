@@ -48,7 +48,7 @@ impl CountPlan {
         let mut plans: Vec<Self> = Vec::new();
         for (group, selectors) in groups.iter().enumerate() {
             let first = plans.len();
-            for one in selectors.iter().take(MAX_FDS) {
+            for one in selectors {
                 // Counted or not, a plan wants a period.
                 let asked = Some(Sampling::Period(1));
                 match one.selector.plan(asked, machine, tracefs) {
@@ -59,11 +59,10 @@ impl CountPlan {
                                 selector: plan.event.name,
                                 source: plan.source,
                             };
-                            let known = plans[first..].iter_mut();
-                            match known
-                                .filter(|it| it.lacks.is_none())
-                                .find(|it| it.cpus == plan.cpus)
-                            {
+                            let has_room =
+                                |it: &&mut Self| it.lacks.is_none() && it.events.len() < MAX_FDS;
+                            let mut open = plans[first..].iter_mut().filter(has_room);
+                            match open.find(|it| it.cpus == plan.cpus) {
                                 Some(known) => known.events.push(event),
                                 None => plans.push(Self::new(vec![event], plan.cpus, group)),
                             }
@@ -93,6 +92,14 @@ impl CountPlan {
     /// Tells whether it is to be opened on `cpu`.
     pub(crate) fn is_on(&self, cpu: i32) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
+    }
+
+    /// Tells whether `other` is the same group on another kind of core.
+    pub(crate) fn is_twin(&self, other: &Self) -> bool {
+        self.cpus.is_some()
+            && other.cpus.is_some()
+            && self.group == other.group
+            && self.cpus != other.cpus
     }
 
     /// Tells whether it cannot be had at all.

@@ -1,7 +1,7 @@
 //! Plans for the events of PMUs: the cores' counters, AMD's IBS, and what else sysfs describes.
 
 use super::encoding::Encoding;
-use super::meaning::counter_skid;
+use super::meaning::{self, counter_skid};
 use super::modifier::{Modifiers, Precision};
 use super::name;
 use super::plan::EventPlan;
@@ -164,7 +164,12 @@ impl CounterRequest<'_> {
         if is_ibs {
             self.check_ibs(encoding)?;
         }
-        let is_memory = self.is_memory(coded);
+        let event_kind = match (self.is_memory(coded), self.is_fetch(coded)) {
+            (true, _) => EventKind::Memory,
+            (_, true) => EventKind::Fetch,
+            _ => EventKind::Other,
+        };
+        let is_memory = event_kind == EventKind::Memory;
         let (precise_ip, lowest) = if is_ibs { (0, 0) } else { self.precision(*pmu, is_memory) };
         let source = EventSource {
             source: Source::Counter(Counter {
@@ -172,6 +177,7 @@ impl CounterRequest<'_> {
                 config: encoding.words,
                 precise_ip,
                 access: is_memory.then(|| self.access()),
+                has_fetch: is_ibs && event_kind == EventKind::Fetch,
                 leader: leader(*pmu, encoding),
                 levels: levels(*pmu),
                 has_hypervisor: self.has_hypervisor(),
@@ -182,7 +188,7 @@ impl CounterRequest<'_> {
         };
         let event = Event {
             name: encoding.name.clone().unwrap_or_else(|| coded.name.clone()),
-            kind: if is_memory { EventKind::Memory } else { EventKind::Other },
+            kind: event_kind,
             skid: counter_skid(u64::from(precise_ip), is_ibs),
             sampling: source.sampling,
             includes_kernel: true,
@@ -255,6 +261,16 @@ impl CounterRequest<'_> {
             });
         }
         Ok(())
+    }
+
+    /// Tells whether every sample is of a fetch of code.
+    fn is_fetch(&self, coded: &Coded<'_>) -> bool {
+        let Coded { pmu, kind, encoding, .. } = coded;
+        let is_core =
+            *kind == abi::PERF_TYPE_RAW || pmu.is_some_and(|pmu| pmu.name.starts_with("cpu"));
+        let is_intel = self.machine.processor.vendor == Vendor::Intel;
+        let is_ibs = pmu.is_some_and(|pmu| pmu.name == meaning::IBS_FETCH);
+        is_ibs || (is_intel && is_core && meaning::is_fetch(encoding.words[0], encoding.words[1]))
     }
 
     /// Tells whether every sample is of a memory access, and tells its address.

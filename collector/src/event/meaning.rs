@@ -29,7 +29,9 @@ pub(crate) const fn kernel_skid(kind: EventKind) -> SkidModel {
     match kind {
         EventKind::PageFault | EventKind::Tracepoint => SkidModel::Exact,
         EventKind::Clock | EventKind::Breakpoint { .. } => SkidModel::AfterOne,
-        EventKind::Memory | EventKind::Other => SkidModel::Unknown(IMPRECISE_RANGE),
+        EventKind::Memory | EventKind::Fetch | EventKind::Other => {
+            SkidModel::Unknown(IMPRECISE_RANGE)
+        }
     }
 }
 
@@ -49,7 +51,7 @@ pub(crate) const fn counter_skid(precise_ip: u64, tags: bool) -> SkidModel {
 /// Tells whether samples have a data address. The kernel fills `ADDR` of every event, but a clock and a tracepoint
 /// have none to tell.
 pub(crate) const fn has_address(kind: EventKind) -> bool {
-    !matches!(kind, EventKind::Clock | EventKind::Tracepoint)
+    !matches!(kind, EventKind::Clock | EventKind::Tracepoint | EventKind::Fetch)
 }
 
 /// Events that a sample stands for: as many as it says, or the period that was `asked` for where it says none.
@@ -59,6 +61,18 @@ pub(crate) const fn has_address(kind: EventKind) -> bool {
 pub(crate) fn weight(said: Option<u64>, asked: impl FnOnce() -> u64) -> u64 {
     said.filter(|&period| period != 0).unwrap_or_else(asked)
 }
+
+/// Event select of Intel's retired instructions whose fetch waited (`FRONTEND_RETIRED`), and its unit masks: 3 from Redwood
+/// Cove on.
+const FRONTEND_RETIRED: [u64; 2] = [0x1c6, 0x3c6];
+
+/// Tells whether an event of one of Intel's cores, of this config and `config1`, is one of fetches.
+pub(crate) fn is_fetch(config: u64, config1: u64) -> bool {
+    FRONTEND_RETIRED.contains(&(config & 0xffff)) && config1 != 0
+}
+
+/// The name of the PMU by which AMD samples fetches.
+pub(crate) const IBS_FETCH: &str = "ibs_fetch";
 
 /// Tells whether the samples are the events, of which a person may want each.
 pub(crate) const fn counts_each(kind: EventKind) -> bool {

@@ -95,7 +95,7 @@ impl EventSelector {
         let (text, modifiers) = (self.text.as_str(), self.modifiers);
         let counter = CounterRequest { text, modifiers, sampling: asked, machine };
         let (source, kind) = match &self.wanted {
-            Wanted::Clock { config } | Wanted::PageFaults { config } => {
+            Wanted::Clock { config } | Wanted::Software { config } => {
                 let config = u64::from(*config);
                 (Source::Software(config), meaning::software_kind(config))
             }

@@ -16,9 +16,15 @@ fn software(name: &str) -> Option<Wanted> {
     Some(match name {
         "cpu-clock" => Wanted::Clock { config: abi::PERF_COUNT_SW_CPU_CLOCK },
         "task-clock" => Wanted::Clock { config: abi::PERF_COUNT_SW_TASK_CLOCK },
-        "page-faults" | "faults" => Wanted::PageFaults { config: abi::PERF_COUNT_SW_PAGE_FAULTS },
-        "minor-faults" => Wanted::PageFaults { config: abi::PERF_COUNT_SW_PAGE_FAULTS_MIN },
-        "major-faults" => Wanted::PageFaults { config: abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ },
+        "page-faults" | "faults" => Wanted::Software { config: abi::PERF_COUNT_SW_PAGE_FAULTS },
+        "minor-faults" => Wanted::Software { config: abi::PERF_COUNT_SW_PAGE_FAULTS_MIN },
+        "major-faults" => Wanted::Software { config: abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ },
+        "context-switches" | "cs" => {
+            Wanted::Software { config: abi::PERF_COUNT_SW_CONTEXT_SWITCHES }
+        }
+        "cpu-migrations" | "migrations" => {
+            Wanted::Software { config: abi::PERF_COUNT_SW_CPU_MIGRATIONS }
+        }
         _ => return None,
     })
 }

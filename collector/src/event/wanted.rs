@@ -10,7 +10,8 @@ pub(super) enum Wanted {
     Clock {
         config: u32,
     },
-    PageFaults {
+    /// Something else that the kernel itself counts.
+    Software {
         config: u32,
     },
     Breakpoint {

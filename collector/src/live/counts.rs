@@ -7,13 +7,13 @@ use dataspace_proto::event_count::EventCount;
 
 /// The counts of a session's groups.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct GroupSums {
     /// As they were last read, by plan and event: those of groups that were closed are in them.
     read: Vec<Vec<EventCounts>>,
     closed: Vec<Vec<EventCounts>>,
 }
 
-impl Counts {
+impl GroupSums {
     pub(crate) fn new(plans: &[CountPlan]) -> Self {
         let none = || plans.iter().map(|plan| vec![EventCounts::default(); plan.events.len()]);
         Self { read: none().collect(), closed: none().collect() }
@@ -63,7 +63,7 @@ impl Counts {
     }
 
     /// Times of an event over all kinds of core. One that is of some cores only is enabled whenever its thread runs, and
-    /// runs on those: time on the others is time in which its twin there counts.
+    /// runs on those: time on the others is time in which the same group counts there.
     fn times(
         &self,
         plans: &[CountPlan],
@@ -71,24 +71,19 @@ impl Counts {
         event_idx: usize,
         is_cpu_wide: bool,
     ) -> (u64, u64) {
-        let is_kin = |other: &CountPlan| {
-            let has_it = other.events.get(event_idx).map(|it| &it.name);
-            plan.cpus.is_some()
-                && other.cpus.is_some()
-                && other.group == plan.group
-                && has_it == Some(&plan.events[event_idx].name)
-        };
         let (mut enabled_ns, mut running_ns) = (0, 0);
-        for (other_idx, other) in plans.iter().enumerate() {
-            if is_kin(other) || std::ptr::eq(other, plan) {
-                let counts = self.read[other_idx][event_idx];
-                enabled_ns = if is_cpu_wide {
-                    enabled_ns + counts.enabled_ns
-                } else {
-                    counts.enabled_ns.max(enabled_ns)
-                };
-                running_ns += counts.running_ns;
-            }
+        for (other, counts) in plans.iter().zip(&self.read) {
+            let counts = match std::ptr::eq(other, plan) {
+                true => counts[event_idx],
+                false if !plan.is_twin(other) => continue,
+                // They count together.
+                false => counts[0],
+            };
+            enabled_ns = match is_cpu_wide {
+                true => enabled_ns + counts.enabled_ns,
+                false => counts.enabled_ns.max(enabled_ns),
+            };
+            running_ns += counts.running_ns;
         }
         (enabled_ns, running_ns)
     }
@@ -117,7 +112,7 @@ mod tests {
     #[test]
     fn groups_that_took_turns_are_scaled_each_by_its_own_time() {
         let plans = [plan(&["loads", "misses"], None, 0), plan(&["walks"], None, 1)];
-        let mut counts = Counts::new(&plans);
+        let mut counts = GroupSums::new(&plans);
         counts.read =
             vec![vec![counted(900, 100, 60), counted(90, 100, 60)], vec![counted(40, 100, 40)]];
         let told = counts.told(&plans, false);
@@ -130,7 +125,7 @@ mod tests {
     #[test]
     fn time_on_the_other_kind_of_core_is_no_turn_that_was_missed() {
         let plans = [plan(&["loads"], Some(vec![0]), 0), plan(&["loads"], Some(vec![1]), 0)];
-        let mut counts = Counts::new(&plans);
+        let mut counts = GroupSums::new(&plans);
         counts.read = vec![vec![counted(700, 100, 70)], vec![counted(30, 100, 30)]];
         let told = counts.told(&plans, false);
         assert_eq!((told[0].count, told[1].count), (Some(700), Some(30)));
@@ -150,7 +145,7 @@ mod tests {
         let mut refused = plan(&["slots"], None, 0);
         (refused.is_settled, refused.lacks) = (false, Some("there is none".to_owned()));
         let plans = [plan(&["loads"], None, 0), refused];
-        let mut counts = Counts::new(&plans);
+        let mut counts = GroupSums::new(&plans);
         counts.read[0][0] = counted(0, 100, 0);
         let told = counts.told(&plans, false);
         assert_eq!((told[0].count, told[1].count), (None, None));
@@ -160,7 +155,7 @@ mod tests {
     #[test]
     fn what_was_closed_stays_in_the_sum() {
         let plans = [plan(&["loads"], None, 0)];
-        let mut counts = Counts::new(&plans);
+        let mut counts = GroupSums::new(&plans);
         counts.read[0][0] = counted(5, 10, 10);
         counts.closed.clone_from(&counts.read);
         counts.read(&[]);

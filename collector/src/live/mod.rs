@@ -63,7 +63,7 @@ pub struct LiveConfig {
     pub events: Vec<EventSelector>,
     /// The rate; `None`: as is sane for each event.
     pub sampling: Option<Sampling>,
-    /// What is counted beside the samples, exactly: it is in [`Collected::counts`].
+    /// Groups of events that are counted beside the samples, exactly: they are in [`Collected::counts`].
     ///
     /// [`Collected::counts`]: dataspace_proto::accounting::Collected::counts
     pub counted: Vec<CountedGroup>,

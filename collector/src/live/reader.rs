@@ -9,7 +9,7 @@ use crate::cost::lives::Lives;
 use crate::event::EventPlan;
 use crate::event::attr::{Binding, KernelFeatures};
 use crate::event::counted::CountPlan;
-use crate::live::counts::Counts;
+use crate::live::counts::GroupSums;
 use crate::live::cpu_watch::CpuWatch;
 use crate::live::drain::Drain;
 use crate::live::governing::Governing;
@@ -120,10 +120,10 @@ pub(super) struct Reader {
     pub(super) events: Vec<OpenEvent>,
     pub(super) side_band: Vec<OpenSideBand>,
     pub(super) plans: Vec<EventPlan>,
-    /// What is counted beside the samples, where that is open, and the sums.
+    /// Groups that are counted beside the samples, where they are open, and the sums.
     pub(super) counted: Vec<CountPlan>,
     pub(super) groups: Vec<OpenGroup>,
-    pub(super) counts: Counts,
+    pub(super) counts: GroupSums,
     pub(super) features: KernelFeatures,
     pub(super) binding: Binding,
     pub(super) group: Option<GroupWatch>,
@@ -160,7 +160,7 @@ impl Reader {
             events: parts.attached.events,
             side_band: parts.attached.side_band,
             plans: parts.plans,
-            counts: Counts::new(&parts.counted),
+            counts: GroupSums::new(&parts.counted),
             counted: parts.counted,
             groups: parts.attached.groups,
             features: parts.features,

@@ -6,7 +6,7 @@
 //! without an error.
 
 pub use crate::record::cursor::{Cursor, Endian, NATIVE};
-use crate::record::data_source;
+use crate::record::{data_source, fetch};
 use dataspace_proto::address::{Avma, PhysicalAddress};
 use dataspace_proto::event::Machine;
 use dataspace_proto::memory::PageSize;
@@ -31,6 +31,8 @@ pub struct SampleLayout {
     pub interrupt_registers: u64,
     /// Hardware tells the IP (`precise_ip` is not 0), perhaps with registers of its own.
     pub is_precise: bool,
+    /// `PERF_SAMPLE_RAW` holds the registers of AMD's IBS that tell of a fetch.
+    pub has_fetch: bool,
     /// Other records end with ids and the time.
     pub sample_id_all: bool,
     /// Byte order.
@@ -67,6 +69,8 @@ pub struct Decoded {
 }
 
 const KNOWN_SAMPLE_TYPE: u64 = (abi::PERF_SAMPLE_MAX as u64) - 1;
+
+const WEIGHTS: u64 = (abi::PERF_SAMPLE_WEIGHT | abi::PERF_SAMPLE_WEIGHT_STRUCT) as u64;
 
 /// Decodes the payload (all after the 8-byte header) of one sample record.
 ///
@@ -181,7 +185,10 @@ fn variable_part(
     }
     if field!(layout, PERF_SAMPLE_RAW) {
         let n_bytes = read!(cursor, u32, "RAW");
-        cursor.skip(u64::from(n_bytes), "RAW")?;
+        let bytes = cursor.take(u64::from(n_bytes)).ok_or(Undecodable::Short { field: "RAW" })?;
+        if layout.has_fetch {
+            fetch::decode(bytes, layout.endian, sample);
+        }
     }
     if field!(layout, PERF_SAMPLE_BRANCH_STACK) {
         skip_branch_stack(layout.branch_sample_type, cursor)?;
@@ -229,14 +236,20 @@ fn tail(
     cursor: &mut Cursor<'_>,
     sample: &mut Sample,
 ) -> Result<(), Undecodable> {
-    if field!(layout, PERF_SAMPLE_WEIGHT) {
+    // Of AMD's fetches the registers tell, and these fields are empty.
+    if layout.has_fetch && layout.sample_type & WEIGHTS != 0 {
+        cursor.skip(8, "WEIGHT")?;
+    } else if field!(layout, PERF_SAMPLE_WEIGHT) {
         let weight = read!(cursor, u64, "WEIGHT");
         sample.latency = u32::try_from(weight).unwrap_or(u32::MAX);
     } else if field!(layout, PERF_SAMPLE_WEIGHT_STRUCT) {
         weights(read!(cursor, u64, "WEIGHT_STRUCT"), layout.machine, sample);
     }
     if field!(layout, PERF_SAMPLE_DATA_SRC) {
-        sample.data_source = Some(data_source::decode(read!(cursor, u64, "DATA_SRC")));
+        let told = data_source::decode(read!(cursor, u64, "DATA_SRC"));
+        if !layout.has_fetch {
+            sample.data_source = Some(told);
+        }
     }
     if field!(layout, PERF_SAMPLE_TRANSACTION) {
         cursor.skip(8, "TRANSACTION")?;
@@ -407,6 +420,7 @@ impl SampleLayout {
             user_registers: 0,
             interrupt_registers: 0,
             is_precise: false,
+            has_fetch: false,
             sample_id_all: true,
             endian: NATIVE,
             machine: Machine::X86_64,

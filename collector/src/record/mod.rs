@@ -3,6 +3,7 @@
 pub(crate) mod cursor;
 pub mod data_source;
 pub mod decode;
+mod fetch;
 pub mod ring;
 pub mod side_band;
 pub(crate) mod undecoded;

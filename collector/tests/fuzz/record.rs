@@ -79,6 +79,7 @@ fn layout(random: &mut Random) -> SampleLayout {
         user_registers: random.next() & random.next() & random.next(),
         interrupt_registers: random.next() & random.next() & random.next(),
         is_precise: random.one_in(2),
+        has_fetch: random.one_in(2),
         sample_id_all: !random.one_in(8),
         endian: if random.one_in(4) { Endian::Big } else { NATIVE },
         machine: if random.one_in(8) { Machine::Other } else { Machine::X86_64 },

@@ -277,6 +277,7 @@ fn this_kernel_opens_counts_and_closes_a_group() {
             has_page_size: true,
             has_physical: true,
         }),
+        has_fetch: false,
         leader: Some(u64::from(abi::PERF_COUNT_SW_TASK_CLOCK)),
         levels: Levels::Bits,
         has_hypervisor: false,

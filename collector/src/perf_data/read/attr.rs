@@ -147,6 +147,7 @@ impl Attr {
             user_registers: self.sample_regs_user,
             interrupt_registers: self.sample_regs_intr,
             is_precise: self.precise_ip() != 0,
+            has_fetch: false,
             sample_id_all: self.sample_id_all(),
             endian,
             machine,

@@ -23,6 +23,9 @@ const MEMORY_NAMES: [&str; 13] = [
     "mem_trans_retired",
 ];
 
+/// Parts of names that count fetches of code, in lower case.
+const FETCH_NAMES: [&str; 2] = ["ibs_fetch", "frontend_retired"];
+
 /// The event that has to be counted beside `mem-loads` on some machines, and samples nothing.
 const AUXILIARY_NAME: &str = "mem-loads-aux";
 
@@ -58,6 +61,7 @@ fn kind(attr: &Attr, name: &str, pmu: Option<&str>) -> EventKind {
         Some(kind) => kind,
         None if matches!(pmu, Some("kprobe" | "uprobe")) => EventKind::Tracepoint,
         None if counts_memory(attr, name, pmu) => EventKind::Memory,
+        None if counts_fetches(attr, name, pmu) => EventKind::Fetch,
         None => EventKind::Other,
     }
 }
@@ -65,7 +69,7 @@ fn kind(attr: &Attr, name: &str, pmu: Option<&str>) -> EventKind {
 /// Tells whether a hardware event counts accesses to memory. What its samples carry does not tell:
 /// `perf record -d` asks for addresses whatever the event.
 fn counts_memory(attr: &Attr, name: &str, pmu: Option<&str>) -> bool {
-    if is_tagging_pmu(pmu) {
+    if is_tagging_pmu(pmu) && pmu != Some(meaning::IBS_FETCH) {
         return true;
     }
     let name = name.to_ascii_lowercase();
@@ -78,9 +82,18 @@ fn counts_memory(attr: &Attr, name: &str, pmu: Option<&str>) -> bool {
     is_encoded || MEMORY_NAMES.iter().any(|part| name.contains(part))
 }
 
+/// Tells whether an event counts fetches of code.
+fn counts_fetches(attr: &Attr, name: &str, pmu: Option<&str>) -> bool {
+    let is_core = attr.kind == abi::PERF_TYPE_RAW || pmu.is_some_and(|pmu| pmu.starts_with("cpu"));
+    let is_intel = is_core && attr.precise_ip() > 0 && meaning::is_fetch(attr.config, attr.config1);
+    is_intel
+        || pmu == Some(meaning::IBS_FETCH)
+        || FETCH_NAMES.iter().any(|part| name.to_ascii_lowercase().contains(part))
+}
+
 /// AMD IBS and Arm SPE tag an operation, and report that operation's own address.
 fn is_tagging_pmu(pmu: Option<&str>) -> bool {
-    pmu.is_some_and(|pmu| pmu == "ibs_op" || pmu.starts_with("arm_spe"))
+    pmu.is_some_and(|pmu| pmu.starts_with("ibs_") || pmu.starts_with("arm_spe"))
 }
 
 fn skid(
@@ -91,8 +104,10 @@ fn skid(
     machine: Machine,
 ) -> SkidModel {
     match kind {
-        EventKind::Memory | EventKind::Other if attr.kind != abi::PERF_TYPE_SOFTWARE => {
-            let tags = is_tagging_pmu(pmu) || name.starts_with("ibs_op");
+        EventKind::Memory | EventKind::Fetch | EventKind::Other
+            if attr.kind != abi::PERF_TYPE_SOFTWARE =>
+        {
+            let tags = is_tagging_pmu(pmu) || name.starts_with("ibs_");
             // What the levels of precision mean was found out on x86 alone.
             let precise_ip = if machine == Machine::X86_64 { attr.precise_ip() } else { 0 };
             meaning::counter_skid(precise_ip, tags)

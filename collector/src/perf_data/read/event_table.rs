@@ -3,6 +3,7 @@
 use super::attr::Attr;
 use super::event;
 use super::feature::{self, EventDescription};
+use crate::event::meaning;
 use crate::record::decode::{self, Cursor, Endian, SampleLayout};
 use dataspace_proto::event::{Event, EventIdx, Machine};
 use perf_event_open_sys::bindings as abi;
@@ -38,6 +39,8 @@ pub(super) struct EventTable {
     counts_lost_samples: bool,
     tracepoint_names: HashMap<u64, Box<str>>,
     pmu_names: HashMap<u32, Box<str>>,
+    /// The number of the PMU by which AMD samples fetches.
+    fetch_pmu: Option<u32>,
     /// Entries in the order of their [`EventIdx`].
     indexed: Vec<usize>,
     n_announced: usize,
@@ -56,6 +59,7 @@ impl EventTable {
             counts_lost_samples: false,
             tracepoint_names: HashMap::new(),
             pmu_names: HashMap::new(),
+            fetch_pmu: None,
             indexed: Vec::new(),
             n_announced: 0,
         }
@@ -100,6 +104,8 @@ impl EventTable {
     }
 
     pub(super) fn set_pmu_names(&mut self, names: HashMap<u32, Box<str>>) {
+        let fetch_pmu = names.iter().find(|(_, name)| &***name == meaning::IBS_FETCH);
+        self.fetch_pmu = fetch_pmu.map(|(kind, _)| *kind).or(self.fetch_pmu);
         self.pmu_names = names;
     }
 
@@ -162,8 +168,9 @@ impl EventTable {
     }
 
     /// Layout of records of an event with these attributes.
-    pub(super) const fn layout(&self, attr: &Attr) -> SampleLayout {
-        attr.layout(self.endian, self.machine)
+    pub(super) fn layout(&self, attr: &Attr) -> SampleLayout {
+        let has_fetch = self.fetch_pmu == Some(attr.kind);
+        SampleLayout { has_fetch, ..attr.layout(self.endian, self.machine) }
     }
 
     /// The layout of a side-band record's trailing ids. Where events differ in it they have
