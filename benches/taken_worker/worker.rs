@@ -289,8 +289,7 @@ impl Attacker {
             4 => Request::Link { path: self.path() },
             5 => Request::Identity { path: self.path() },
             6 => Request::Event {
-                attr: self.attr(),
-                leader: (self.rng.u8(..) < 32).then(|| self.attr()),
+                attrs: (0..self.rng.usize(0..3)).map(|_| self.attr()).collect(),
                 tid: self.pid(),
                 cpu: self.rng.i32(-2..3),
                 cgroup: (self.rng.u8(..) < 32).then(|| self.path()),

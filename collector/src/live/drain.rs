@@ -1,7 +1,7 @@
 //! Reads every ring once: samples are decoded and weighted, everything is put in order.
 
-use crate::attach::OpenEvent;
 use crate::attach::rings::Ring;
+use crate::attach::{NO_TASK, OpenEvent};
 use crate::channel::merge::Merge;
 use crate::cost::lives::Lives;
 use crate::event::attr::{self, Binding, KernelFeatures};
@@ -233,7 +233,9 @@ impl Drain {
         if !meaning::has_address(self.kinds[event_idx]) {
             sample.addr = None;
         }
-        sample.period = meaning::weight(period, || self.periods.at(event, sample.time_ns));
+        let is_inherited = open.tid != NO_TASK && sample.tid != open.tid;
+        sample.period =
+            meaning::weight(period, || self.periods.at(event, sample.time_ns, is_inherited));
         self.tally.taken_weights[event_idx] += sample.period;
         if sample.tid != open.tid
             && self.suspects.contains(&sample.tid)

@@ -168,7 +168,7 @@ impl Reader {
         }
     }
 
-    fn each(
+    pub(super) fn each(
         &self,
         event_idx: usize,
         act: impl Fn(rustix::fd::BorrowedFd<'_>) -> Result<(), rustix::io::Errno>,

@@ -15,6 +15,7 @@ mod removal;
 #[cfg(feature = "synthetic")]
 pub mod synthetic;
 mod tally;
+mod variation;
 
 pub use crate::attach::mark::Marks;
 pub use crate::attach::rings::n_sessions_that_fit;
@@ -46,6 +47,7 @@ use crate::target::membership::CommFilter;
 use crate::target::{Coverage, Target, TargetSpec, Watched};
 use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::{Event, Sampling};
+use dataspace_proto::measure::Variation;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::ffi::OsString;
@@ -63,6 +65,8 @@ pub struct LiveConfig {
     pub events: Vec<EventSelector>,
     /// The rate; `None`: as is sane for each event.
     pub sampling: Option<Sampling>,
+    /// Amount by which periods vary while the session runs; what inherited an event keeps its period.
+    pub variation: Option<Variation>,
     /// Groups of events that are counted beside the samples, exactly: they are in [`Collected::counts`].
     ///
     /// [`Collected::counts`]: dataspace_proto::accounting::Collected::counts
@@ -99,6 +103,7 @@ impl LiveConfig {
             target,
             events: Vec::new(),
             sampling: None,
+            variation: None,
             counted: Vec::new(),
             ring_pages: None,
             command_output: CommandOutput::Inherit,
@@ -198,6 +203,7 @@ impl Live {
             before,
             calibration,
             max_overhead: config.max_overhead,
+            variation: config.variation,
             keeps_counts: config.keeps_counts
                 && matches!(config.sampling, Some(Sampling::Period(_))),
             consumer_cpu_ns: config.consumer_cpu_ns,

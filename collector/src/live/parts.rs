@@ -14,6 +14,7 @@ use crate::system::procfs::Procfs;
 use crate::target::Watched;
 use crate::target::membership::CommFilter;
 use dataspace_proto::accounting::Collected;
+use dataspace_proto::measure::Variation;
 use dataspace_proto::record::Record;
 use rustix::fd::OwnedFd;
 use std::process::ExitStatus;
@@ -46,6 +47,7 @@ pub(crate) struct Parts {
     pub(crate) before: Option<Before>,
     pub(crate) calibration: Option<JoinHandle<Calibration>>,
     pub(crate) max_overhead: Option<f64>,
+    pub(crate) variation: Option<Variation>,
     pub(crate) keeps_counts: bool,
     pub(crate) consumer_cpu_ns: Arc<AtomicU64>,
     pub(crate) reader_cpu_ns: Arc<AtomicU64>,

@@ -17,6 +17,7 @@ use crate::live::group_watch::{GroupChange, GroupWatch};
 use crate::live::notices::Told;
 use crate::live::parts::{Heard, MAX_BATCHES_BEHIND, Outcome, Parts, Shared};
 use crate::live::removal::Removal;
+use crate::live::variation::Varying;
 use crate::lookup::gate::Gate;
 use crate::perf_data::write::Writer;
 use crate::sys::clock::now_ns;
@@ -131,6 +132,7 @@ pub(super) struct Reader {
     pub(super) gate: Gate,
     pub(super) procfs: Procfs,
     pub(super) governing: Governing,
+    pub(super) varying: Option<Varying>,
     pub(super) sender: BatchSender,
     pub(super) heard: Heard,
     /// Slots of records that were not sent, on their way back.
@@ -170,6 +172,7 @@ impl Reader {
             gate: parts.gate,
             procfs: parts.procfs,
             governing,
+            varying: parts.variation.map(|variation| Varying::new(variation, now_ns())),
             sender,
             heard,
             spare: Slots::new(),
@@ -225,6 +228,7 @@ impl Reader {
             let until_ns = (*previous_began_ns).min(self.drain.read_to_ns.unwrap_or(u64::MAX));
             self.hand_on(until_ns, BatchSender::flush_or_drop_samples);
             self.govern(began_ns, watch);
+            self.vary(began_ns);
             if began_ns >= self.next_tick_ns {
                 self.tell_removed(watch);
                 self.tick();
