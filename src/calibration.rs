@@ -124,6 +124,7 @@ fn open(pid: i32, options: &CalibrationOptions) -> anyhow::Result<RawSession> {
             has_lines: false,
             events,
             sampling: Some(options.sampling.unwrap_or(Sampling::FrequencyHz(DEFAULT_HZ))),
+            measure: None,
             command_output: CommandOutput::Discard,
             is_one_of_many: false,
             viewer: None,

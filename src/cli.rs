@@ -4,6 +4,7 @@
 mod annotate;
 mod daemon;
 mod layout;
+mod measure;
 mod mistake;
 mod record;
 mod resolve;
@@ -19,6 +20,7 @@ pub(crate) use daemon::{
     InstallUnitsArgs, asked_for,
 };
 pub(crate) use layout::LayoutArgs;
+pub(crate) use measure::{MeasureArgs, MeasureOptions, MeasureSource};
 pub(crate) use mistake::with_tip;
 pub(crate) use record::RecordArgs;
 pub(crate) use session::{EventArgs, Global, TargetArgs, When};
@@ -152,6 +154,9 @@ pub(crate) enum Command {
     /// Tell which threads share a cache line, and what would separate them.
     #[command(after_help = threads::EXAMPLES)]
     Threads(Box<ThreadsArgs>),
+    /// Count events exactly and sample one beside them: cache and TLB misses, page faults, time.
+    #[command(after_help = measure::EXAMPLES)]
+    Measure(Box<MeasureArgs>),
     /// Tell who reads and writes some data, by hardware breakpoints on it.
     #[command(after_help = watch::EXAMPLES)]
     Watch(WatchArgs),

@@ -12,6 +12,7 @@ mod fetch;
 mod install_units;
 mod json;
 mod layout;
+mod measure;
 mod own_setting;
 mod progress;
 mod reading;
@@ -50,6 +51,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Detach(args) => attach::detach(&args, &global),
         Command::Sessions(args) => sessions::run(&args, &global),
         Command::Status(args) => status::run(&args, &global),
+        Command::Measure(args) => measure::run(*args, &global),
         Command::Threads(args) => threads::run(*args, &global),
         Command::Watch(args) => watch::run(args, &global),
     }

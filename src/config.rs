@@ -5,6 +5,7 @@ use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
 use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::{Sampling, SkidModel};
+use dataspace_proto::measure::MeasureRequest;
 use dataspace_proto::query::Query;
 use dataspace_proto::snapshot::ObjectLine;
 use dataspace_proto::window::{Window, WindowLengths};
@@ -29,6 +30,8 @@ pub(crate) struct LiveOptions {
     pub(crate) events: Vec<String>,
     /// Rate of the samples, where the user said so.
     pub(crate) sampling: Option<Sampling>,
+    /// A measurement, which says what is sampled and what is counted beside it.
+    pub(crate) measure: Option<MeasureRequest>,
     /// Limit of the cost of sampling, as a share of the CPU time; `None`: no limit.
     pub(crate) max_overhead: Option<f64>,
     /// With a period, every Nth fault, breakpoint and tracepoint stays a sample.

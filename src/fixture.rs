@@ -8,7 +8,7 @@ use crate::session::question::Question;
 use dataspace_analyzer::session::report::{FunctionLine, LayoutMember, TypeLayout};
 use dataspace_analyzer::types::type_expression::TypeExpression;
 use dataspace_proto::accounting::{Accounting, Lost};
-use dataspace_proto::event::SkidModel;
+use dataspace_proto::event::{EventClass, SkidModel};
 use dataspace_proto::query::{KeyValue, Query, QueryAnswer, QueryMetrics, QueryRow};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::Scope;
@@ -293,7 +293,7 @@ fn answer(query: &Query) -> QueryAnswer {
 }
 
 fn event(name: &str, skid: SkidModel, period: Option<u64>, frequency_hz: Option<u64>) -> EventLine {
-    EventLine { name: name.into(), skid, period, frequency_hz }
+    EventLine { name: name.into(), kind: EventClass::Clock, skid, period, frequency_hz }
 }
 
 fn object(&(id, parent_id, kind, sums, place, evidence, name): &Spec) -> ObjectLine {

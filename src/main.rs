@@ -30,6 +30,7 @@ mod layout;
 mod lock;
 mod log_queue;
 mod manual;
+mod measure;
 mod memory_bound;
 mod ownership;
 mod package;

@@ -8,7 +8,7 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest.
-const ROOMS: [&str; 47] = [
+const ROOMS: [&str; 48] = [
     "text",
     "lock",
     "column",
@@ -37,6 +37,7 @@ const ROOMS: [&str; 47] = [
     "answer",
     "layout",
     "annotation",
+    "measure",
     "sharing",
     "broker",
     "tui",

@@ -73,6 +73,41 @@ impl EventKind {
     }
 }
 
+/// Kind of an event in snapshots: as [`EventKind`], without its particulars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EventClass {
+    /// Time on a CPU.
+    Clock,
+    /// Page faults.
+    PageFault,
+    /// A hardware breakpoint.
+    Breakpoint,
+    /// A tracepoint.
+    Tracepoint,
+    /// Accesses to memory.
+    Memory,
+    /// Fetches of code.
+    Fetch,
+    /// Any other counter.
+    #[default]
+    Other,
+}
+
+impl From<EventKind> for EventClass {
+    fn from(kind: EventKind) -> Self {
+        match kind {
+            EventKind::Clock => Self::Clock,
+            EventKind::PageFault => Self::PageFault,
+            EventKind::Breakpoint { .. } => Self::Breakpoint,
+            EventKind::Tracepoint => Self::Tracepoint,
+            EventKind::Memory => Self::Memory,
+            EventKind::Fetch => Self::Fetch,
+            EventKind::Other => Self::Other,
+        }
+    }
+}
+
 /// Rate at which an event samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {

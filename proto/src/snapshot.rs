@@ -1,7 +1,7 @@
 //! Totals at one moment, as `top --json`, `report --json` and the API give them.
 
 use crate::accounting::{Accounting, is_zero};
-use crate::event::SkidModel;
+use crate::event::{EventClass, SkidModel};
 use crate::event_count::EventCount;
 use crate::governance::Governance;
 use crate::sample_line::Scope;
@@ -89,6 +89,9 @@ pub struct Target {
 pub struct EventLine {
     /// Its name as `--event` takes it.
     pub name: String,
+    /// Kind of the event.
+    #[serde(default)]
+    pub kind: EventClass,
     /// Skid of its samples.
     pub skid: SkidModel,
     /// Events a sample, where it is fixed.

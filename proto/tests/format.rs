@@ -1,7 +1,7 @@
 //! The machine-readable formats as text: a change of a byte here is a change for whoever reads them.
 
 use dataspace_proto::accounting::{Accounting, Lost};
-use dataspace_proto::event::SkidModel;
+use dataspace_proto::event::{EventClass, SkidModel};
 use dataspace_proto::event_count::EventCount;
 use dataspace_proto::memory::{Access, Level, Region};
 use dataspace_proto::reason::Reason;
@@ -113,6 +113,7 @@ fn a_snapshot_is_as_the_design_fixes_it() {
         target: Target { description: "pid 1".into(), pids: vec![1], running: true },
         events: vec![EventLine {
             name: "cpu-clock".into(),
+            kind: EventClass::Clock,
             skid: SkidModel::AfterOne,
             period: Some(3),
             frequency_hz: None,
@@ -170,7 +171,7 @@ fn a_snapshot_is_as_the_design_fixes_it() {
     );
     let expected = [
         r#"{"schema":2,"target":{"description":"pid 1","pids":[1],"running":true},"#,
-        r#""events":[{"name":"cpu-clock","skid":"after-one","period":3}],"elapsed_ns":9,"#,
+        r#""events":[{"name":"cpu-clock","kind":"clock","skid":"after-one","period":3}],"elapsed_ns":9,"#,
         r#""truncated":false,"accounting":{"kernel":4,"attributed":1,"#,
         r#""unknown":{"unresolvable":1},"not_memory":1,"#,
         r#""lost":{"ring_full":1,"channel_full":0,"undecodable":0},"conflicts":0,"voted":0,"by_frequency":0,"#,

@@ -345,6 +345,7 @@ mod tests {
                     lines: Vec::new().into(),
                     is_statement: true,
                     is_of_no_line: false,
+                    column: 0,
                     operands: Vec::new(),
                 },
                 sums: of.clone(),

@@ -168,7 +168,7 @@ impl CodeSearch<'_> {
     }
 
     /// The function around the place with the most samples, of all that the places are in.
-    fn chosen(
+    pub(crate) fn chosen(
         &mut self,
         mut places: Vec<(LoadObjectIdx, Svma, u64)>,
         typed: &str,

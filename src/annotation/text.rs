@@ -335,7 +335,7 @@ fn cutoffs(cutoffs: &CodeCutoffs, view: CodeView) -> String {
 }
 
 /// An instruction as it is shown: what it refers to stands after it.
-fn assembly(it: &AnnotatedInstruction) -> String {
+pub(crate) fn assembly(it: &AnnotatedInstruction) -> String {
     let text = visible(&it.listed.text).into_owned();
     match &it.listed.refers_to {
         // An address relative to the next instruction is not the one that is meant.

@@ -4,7 +4,7 @@ use super::Calibration;
 use super::slow_loop::SlowLoop;
 use super::tally::Tally;
 use dataspace_proto::accounting::Collected;
-use dataspace_proto::event::SkidModel;
+use dataspace_proto::event::{EventClass, SkidModel};
 use dataspace_proto::snapshot::EventLine;
 
 /// Nine loops of five instructions, with these counts by distance from the slow access.
@@ -25,6 +25,7 @@ fn calibration(by_access: [[u64; 5]; 3]) -> Calibration {
     Calibration {
         event: EventLine {
             name: "cpu-clock".into(),
+            kind: EventClass::Clock,
             skid: SkidModel::AfterOne,
             period: Some(500_250),
             frequency_hz: None,

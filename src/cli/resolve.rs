@@ -74,6 +74,7 @@ impl EventArgs {
             target,
             comms,
             sampling: self.sampling(),
+            measure: None,
             keeps_counts: self.max_overhead.is_none(),
             max_overhead: self.max_overhead.map_or(Some(DEFAULT_MAX_OVERHEAD), |share| share.0),
             ring_pages: self.mmap_pages,

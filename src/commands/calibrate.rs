@@ -70,11 +70,12 @@ impl CalibrationProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dataspace_proto::event::SkidModel;
+    use dataspace_proto::event::{EventClass, SkidModel};
 
     fn said(is_terminal: bool) -> String {
         let (skid, name) = (SkidModel::AfterOne, "cpu-clock".to_owned());
-        let event = EventLine { name, skid, period: None, frequency_hz: None };
+        let event =
+            EventLine { name, kind: EventClass::Clock, skid, period: None, frequency_hz: None };
         let mut progress = CalibrationProgress::new(Duration::from_secs(2), is_terminal);
         let mut out = Vec::new();
         for elapsed_ms in [0, 20, 999, 1001, 2010] {

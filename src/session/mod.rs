@@ -25,7 +25,10 @@ use dataspace_analyzer::session::analyzer::Config;
 use dataspace_collector::error::{Error, ErrorKind};
 use dataspace_collector::event::EventSelector;
 use dataspace_collector::live::LiveConfig;
+use dataspace_collector::measurement::Measurement;
 use dataspace_collector::perf_data::read::{RecordingError, RecordingFile};
+use dataspace_collector::system::machine::Machine;
+use dataspace_proto::measure::MeasureRequest;
 use dataspace_proto::query::QueryAnswer;
 use dataspace_proto::sample_line::SampleLine;
 use dataspace_proto::snapshot::Snapshot;
@@ -36,7 +39,7 @@ use replay::{Replay, ReplaySession};
 use std::io::stdin;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -155,9 +158,26 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         live.events.push(event.map_err(|error| failure(&error.into()))?);
     }
     live.sampling = options.sampling;
+    if let Some(request) = &options.measure {
+        measured(&mut live, request)?;
+    }
     live.is_confined = options.viewer.is_some();
     live.command_output = options.command_output;
     Ok(live)
+}
+
+/// Makes `live` a session that measures what was asked for.
+fn measured(live: &mut LiveConfig, request: &MeasureRequest) -> anyhow::Result<()> {
+    let machine = Machine::read(Path::new("/"));
+    let plan = Measurement::plan(request, &machine).map_err(|error| failure(&error))?;
+    for event in &plan.sampled {
+        live.events.push(EventSelector::parse(event).map_err(|error| failure(&error.into()))?);
+    }
+    live.sampling = Some(plan.sampling);
+    live.variation = Some(request.variation);
+    live.counted = plan.counted;
+    live.notes = plan.notes;
+    Ok(())
 }
 
 /// A recording that is open, and how it is to be read.

@@ -54,6 +54,8 @@ pub struct ListedInstruction {
     pub is_statement: bool,
     /// True where the line table says that it is of no line.
     pub is_of_no_line: bool,
+    /// The column in its line, from 1 on; 0 where the compiler tells none.
+    pub column: u16,
     /// The memory that it touches.
     pub operands: Vec<ListedOperand>,
 }
@@ -200,6 +202,7 @@ impl LoadObjectIndex {
             lines: line.lines.into(),
             is_statement: line.is_statement,
             is_of_no_line: line.is_of_no_line,
+            column: line.column,
             operands: plain.into_iter().map(operand).collect(),
         }
     }

@@ -303,5 +303,11 @@ pub fn event_line(event: &Event) -> EventLine {
         Sampling::Period(period) => (Some(period), None),
         Sampling::FrequencyHz(hz) => (None, Some(hz)),
     };
-    EventLine { name: event.name.clone(), skid: event.skid, period, frequency_hz }
+    EventLine {
+        name: event.name.clone(),
+        kind: event.kind.into(),
+        skid: event.skid,
+        period,
+        frequency_hz,
+    }
 }

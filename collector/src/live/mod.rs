@@ -65,6 +65,8 @@ pub struct LiveConfig {
     pub events: Vec<EventSelector>,
     /// The rate; `None`: as is sane for each event.
     pub sampling: Option<Sampling>,
+    /// Sentences for a person, said once.
+    pub notes: Vec<String>,
     /// Amount by which periods vary while the session runs; what inherited an event keeps its period.
     pub variation: Option<Variation>,
     /// Groups of events that are counted beside the samples, exactly: they are in [`Collected::counts`].
@@ -103,6 +105,7 @@ impl LiveConfig {
             target,
             events: Vec::new(),
             sampling: None,
+            notes: Vec::new(),
             variation: None,
             counted: Vec::new(),
             ring_pages: None,
@@ -171,6 +174,7 @@ impl Live {
             }
         }
         attached.warnings.extend(rings.warning.take());
+        attached.warnings.extend(config.notes);
         let cpu_watch = cpu_watch(&attached, machine.online_cpus);
         // After the rings, for its own takes of the memory that a user may lock, and after threads
         // that come and go were found, which needs every CPU.

@@ -51,6 +51,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
         comms,
         events: distinct(&spec.events),
         sampling: sampling(spec)?,
+        measure: None,
         keeps_counts: max_overhead.is_none(),
         max_overhead: max_overhead.map_or(Some(DEFAULT_MAX_OVERHEAD), |share| share.0),
         ring_pages: spec.ring_pages.map(|n| value::pages(&n.to_string())).transpose()?,

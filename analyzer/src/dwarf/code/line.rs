@@ -59,6 +59,8 @@ struct LineRow {
     is_end: bool,
     /// The compiler recommends it for a breakpoint: the statement begins here (`is_stmt`).
     is_statement: bool,
+    /// From 1 on; 0 where it is not told, or beyond what fits.
+    column: u16,
     file: u32,
     line: u32,
 }
@@ -69,6 +71,7 @@ pub(super) struct LineMark {
     pub(super) file: u32,
     /// 0 where the compiler names none.
     pub(super) line: u32,
+    pub(super) column: u16,
     pub(super) is_statement: bool,
 }
 
@@ -83,6 +86,10 @@ impl LineTable {
                 address: row.address(),
                 is_end: row.end_sequence(),
                 is_statement: row.is_stmt(),
+                column: match row.column() {
+                    gimli::ColumnType::LeftEdge => 0,
+                    gimli::ColumnType::Column(column) => u16::try_from(column.get()).unwrap_or(0),
+                },
                 file: u32::try_from(row.file_index()).unwrap_or(u32::MAX),
                 line: row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0)),
             };
@@ -133,8 +140,8 @@ impl LineTable {
     /// The row of the code at `svma`, also where it names no line.
     pub(super) fn mark_at(&self, svma: Svma) -> Option<LineMark> {
         let end = self.rows.partition_point(|row| row.address <= svma.0);
-        let LineRow { is_end, is_statement, file, line, .. } = *self.rows[..end].last()?;
-        (!is_end).then_some(LineMark { file, line, is_statement })
+        let LineRow { is_end, is_statement, column, file, line, .. } = *self.rows[..end].last()?;
+        (!is_end).then_some(LineMark { file, line, column, is_statement })
     }
 
     /// The path of a file by its number.

@@ -21,6 +21,8 @@ pub(crate) struct ListedLine {
     pub(crate) is_statement: bool,
     /// True where the line table says that it is of no line.
     pub(crate) is_of_no_line: bool,
+    /// The column in its line, from 1 on; 0 where it is not told.
+    pub(crate) column: u16,
 }
 
 /// A call that was put in line, and its code.
@@ -60,7 +62,7 @@ impl DebugInfo {
         }
         let (outermost, calls) = self.listed_calls(svma, known).unwrap_or_default();
         let lines = chained(&table, (mark.file, mark.line), outermost, calls);
-        ListedLine { lines, is_statement, is_of_no_line: false }
+        ListedLine { lines, is_statement, is_of_no_line: false, column: mark.column }
     }
 
     /// The function at `svma`, and the calls in line around it, outermost first.

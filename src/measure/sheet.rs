@@ -1,0 +1,390 @@
+//! A measurement's report as text, in HP Caliper's order.
+
+use super::column::{MeasureColumn, Shares};
+use super::detail::{DetailKind, DetailRow, FunctionDetail};
+use super::report::{DetailRows, MeasureReport, Summary, ThreadChoice, has_data};
+use super::sums::SampleSums;
+use crate::annotation::cutoff::CodeCutoffs;
+use crate::header::Tone;
+use crate::table::Printer;
+use crate::text::visible;
+use dataspace_proto::event_count::EventCount;
+use dataspace_proto::measure::Measure;
+use std::io::{self, Write};
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// Columns of the text of an instruction before its data object.
+const TEXT_WIDTH: usize = 46;
+
+/// Writes a report.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write(
+    report: &MeasureReport,
+    has_color: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut sheet = Sheet { printer: Printer { out, has_color }, report };
+    sheet.run()?;
+    sheet.counts()?;
+    match (report.total.samples, report.total.hits) {
+        (0, 0) => sheet.printer.toned("\nno samples of it", Tone::Loss)?,
+        (0, n) => {
+            let text = format!("\nno misses: all {n} samples hit the first level");
+            sheet.printer.toned(text, Tone::Loss)?;
+        }
+        _ => {}
+    }
+    if report.total.samples + report.total.hits != 0 {
+        report.summaries.iter().try_for_each(|summary| sheet.summary(summary))?;
+        sheet.details(&report.details)?;
+        sheet.threads()?;
+        if has_data(report.samples.measure) {
+            report.data.iter().try_for_each(|summary| sheet.summary(summary))?;
+        }
+    }
+    sheet.foot()?;
+    sheet.printer.warnings(&report.snapshot.warnings)?;
+    sheet.printer.out.flush()
+}
+
+struct Sheet<'a> {
+    printer: Printer<'a>,
+    report: &'a MeasureReport,
+}
+
+impl Sheet<'_> {
+    fn title(&mut self, text: &str) -> io::Result<()> {
+        let line = "-".repeat(text.chars().count());
+        self.printer.toned(text, Tone::Strong)?;
+        self.printer.toned(line, Tone::Faint)
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        self.title("Run information")?;
+        for (name, text) in &self.report.run {
+            writeln!(self.printer.out, "{name:<14}{}", visible(text))?;
+        }
+        Ok(())
+    }
+
+    fn counts(&mut self) -> io::Result<()> {
+        let report = self.report;
+        writeln!(self.printer.out)?;
+        self.title("Exact metrics, of the whole run")?;
+        if report.snapshot.counts.is_empty() {
+            return self.printer.toned("not recorded", Tone::Faint);
+        }
+        let width = report.snapshot.counts.iter().map(|count| count.event.chars().count()).max();
+        let width = width.unwrap_or(0);
+        for count in &report.snapshot.counts {
+            let (text, tone) = count_line(count, width);
+            self.printer.toned(text, tone)?;
+        }
+        if !report.rates.is_empty() {
+            writeln!(self.printer.out)?;
+        }
+        for rate in &report.rates {
+            let digits = if rate.value < 10.0 { 3 } else { 1 };
+            let unit = match rate.unit {
+                "percent" => " %",
+                "per thousand" => " ‰",
+                _ => "",
+            };
+            let scaled = if rate.is_scaled { "  (scaled)" } else { "" };
+            let value = format!("{:.digits$}{unit}", rate.value);
+            writeln!(self.printer.out, "{:<50}{value:>14}{scaled}", rate.name)?;
+        }
+        Ok(())
+    }
+
+    fn summary(&mut self, summary: &Summary) -> io::Result<()> {
+        writeln!(self.printer.out)?;
+        self.title(summary.title)?;
+        let kept: Vec<_> = summary.rows.iter().filter(|row| !row.is_cut).collect();
+        let mut table = MeasureTable { report: self.report, widths: Vec::new() };
+        table.measure(kept.iter().map(|row| (&row.sums, row.shares)));
+        for line in table.titles(summary.heading).iter().filter(|line| !line.trim().is_empty()) {
+            self.printer.toned(line.trim_end(), Tone::Strong)?;
+        }
+        let is_grouped = summary.name == "function" && self.report.view.is_by_module;
+        let mut last = None;
+        for row in &kept {
+            if is_grouped && last != row.key.first() {
+                last = row.key.first();
+                let module = last.map(crate::answer::text).unwrap_or_default();
+                self.printer.toned(format!("[{}]", visible(&module)), Tone::Faint)?;
+            }
+            let cells = table.cells(&row.sums, row.shares);
+            writeln!(self.printer.out, "{cells}{}", visible(&row.name))?;
+        }
+        let mut cut = SampleSums::default();
+        summary.rows.iter().filter(|row| row.is_cut).for_each(|row| cut.add(&row.sums));
+        let n_cut = summary.rows.len() - kept.len();
+        if n_cut != 0 {
+            let text = format!("{n_cut} more with {} samples are below the cutoffs", cut.samples);
+            self.printer.toned(text, Tone::Faint)?;
+        }
+        Ok(())
+    }
+
+    fn details(&mut self, details: &[FunctionDetail]) -> io::Result<()> {
+        if details.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.printer.out)?;
+        self.title("Function details")?;
+        details.iter().try_for_each(|detail| self.detail(detail))
+    }
+
+    fn detail(&mut self, detail: &FunctionDetail) -> io::Result<()> {
+        let report = self.report;
+        let file = detail.file.as_deref().unwrap_or("no source");
+        let module = detail.module.rsplit('/').next().unwrap_or(&detail.module);
+        let title = format!(
+            "[{}::{}, {:#x}, {}]",
+            visible(module),
+            visible(&detail.function),
+            detail.start,
+            visible(file)
+        );
+        self.printer.toned(title, Tone::Strong)?;
+        let total = report.metric(&detail.total);
+        let shares = |sums: &SampleSums| Shares {
+            own: report.metric(sums),
+            before: None,
+            total: detail.whole,
+        };
+        let mut table = MeasureTable { report: self.report, widths: Vec::new() };
+        let rows = detail.rows.iter().map(|row| (&row.sums, shares(&row.sums)));
+        table.measure(rows.chain([(&detail.total, shares(&detail.total))]));
+        let names = ["", "    Line |", "Col,Offset  >Statement | Instruction"];
+        for (line, names) in table.titles("").iter().zip(names) {
+            let line = format!("{line}{names}");
+            if !line.trim().is_empty() {
+                self.printer.toned(line.trim_end(), Tone::Strong)?;
+            }
+        }
+        let of_function =
+            table.cells(&detail.total, Shares { before: Some(0), ..shares(&detail.total) });
+        writeln!(self.printer.out, "{of_function}[Function totals]")?;
+        for row in &detail.rows {
+            self.row(row, &table, shares(&row.sums), total)?;
+        }
+        if detail.n_elsewhere != 0 {
+            let text = format!("{} samples of it are at no instruction", detail.n_elsewhere);
+            self.printer.toned(text, Tone::Faint)?;
+        }
+        writeln!(self.printer.out)
+    }
+
+    fn row(
+        &mut self,
+        row: &DetailRow,
+        table: &MeasureTable<'_>,
+        shares: Shares,
+        of_function: u64,
+    ) -> io::Result<()> {
+        let empty = table.cells(&SampleSums::default(), Shares::default());
+        let cells =
+            if row.sums.samples == 0 { empty.clone() } else { table.cells(&row.sums, shares) };
+        let text = visible(&row.text.replace('\t', "        ")).into_owned();
+        let (line, tone) = match &row.kind {
+            DetailKind::File(path) => {
+                (format!("{empty}{:10}  [{}]", "", visible(path)), Tone::Faint)
+            }
+            DetailKind::Inlined(Some(name)) => {
+                (format!("{empty}{:10}  put in line: {}", "", visible(name)), Tone::Faint)
+            }
+            DetailKind::Inlined(None) => {
+                (format!("{empty}{:10}  of the function itself", ""), Tone::Faint)
+            }
+            DetailKind::Statement { line, is_approximate, is_out_of_order, is_context } => {
+                let number = format!("{}{line}", if *is_approximate { "~" } else { "" });
+                let mark = match (is_out_of_order, is_context) {
+                    (true, _) => "*>",
+                    (false, true) => "",
+                    (false, false) => ">",
+                };
+                let cells = if row.sums.samples == 0 {
+                    cells
+                } else {
+                    table.in_brackets(&row.sums, shares)
+                };
+                let object = self.object(row);
+                let is_alone = self.report.view.rows == DetailRows::Statement;
+                let object = if is_alone { object } else { String::new() };
+                (format!("{cells}{number:>10} {mark:>2}{text:<TEXT_WIDTH$}{object}"), Tone::Plain)
+            }
+            DetailKind::Instruction { column, offset, is_approximate } => {
+                let place = match (column, is_approximate) {
+                    (0, _) => format!(",{offset:#x}"),
+                    (column, true) => format!("~{column},{offset:#x}"),
+                    (column, false) => format!("{column},{offset:#x}"),
+                };
+                let is_most = of_function > 0 && shares.own * 2 > of_function;
+                let tone = if is_most { Tone::Strong } else { Tone::Plain };
+                (format!("{cells}{place:>10}    {text:<TEXT_WIDTH$}{}", self.object(row)), tone)
+            }
+            DetailKind::CacheLine { start, crosses } => {
+                let crosses = crosses.map(|crosses| format!("  {crosses}")).unwrap_or_default();
+                (format!("{cells}{:10}  - - - - {start:#x}{crosses}", ""), Tone::Faint)
+            }
+            DetailKind::Gap(0) => (format!("{empty}{:10}  ~ ~ ~ ~", ""), Tone::Faint),
+            DetailKind::Gap(n) => {
+                (format!("{empty}{:10}  ~ ~ ~ ~  {n} instructions", ""), Tone::Faint)
+            }
+        };
+        self.printer.toned(line.trim_end(), tone)
+    }
+
+    fn object(&self, row: &DetailRow) -> String {
+        row.object.as_ref().map(|object| format!("  {}", visible(object))).unwrap_or_default()
+    }
+
+    fn threads(&mut self) -> io::Result<()> {
+        for section in &self.report.threads {
+            writeln!(self.printer.out)?;
+            self.title(&format!("Thread {}", visible(&section.name)))?;
+            section.summaries.iter().try_for_each(|summary| self.summary(summary))?;
+            self.details(&section.details)?;
+        }
+        let has_none = self.report.threads.is_empty();
+        if has_none && matches!(self.report.view.threads, ThreadChoice::One(_)) {
+            self.printer.toned("no sample is of that thread", Tone::Loss)?;
+        }
+        Ok(())
+    }
+
+    fn foot(&mut self) -> io::Result<()> {
+        writeln!(self.printer.out)?;
+        let report = self.report;
+        let cutoffs = |name: &str, of: &CodeCutoffs| {
+            let CodeCutoffs { min_percent, cumulative_percent, min_samples } = of;
+            format!(
+                "{name} {min_percent} %, cumulative {cumulative_percent} %, minimum {min_samples}"
+            )
+        };
+        let text = format!(
+            "cutoffs: {}; {} (percent of the whole, cumulative percent, samples)",
+            cutoffs("--summary-cutoff", &report.view.summary),
+            cutoffs("--detail-cutoff", &report.view.detail)
+        );
+        self.printer.toned(text, Tone::Plain)?;
+        let answer = &report.answer;
+        let held = match answer.rows_held == answer.rows_of_span {
+            true => format!("of all {} samples", answer.rows_held),
+            false => format!(
+                "of {} of the {} samples: the others are no longer in the history (--history SIZE keeps more), or wait \
+                 for debug information",
+                answer.rows_held, answer.rows_of_span
+            ),
+        };
+        self.printer.toned(held, Tone::Plain)?;
+        let marks = "(n) sum of a statement, > statement, *> out of order, ~ approximate line or column, - - - - 64 bytes \
+                     of code, ~ ~ ~ ~ left out";
+        self.printer.toned(marks, Tone::Faint)
+    }
+}
+
+/// The line of a count, and how it is shown.
+fn count_line(count: &EventCount, width: usize) -> (String, Tone) {
+    let EventCount { event, counted, enabled_ns, running_ns, .. } = count;
+    let levels = if count.includes_kernel { "user+kernel" } else { "user" };
+    let lacks = count.lacks.as_ref().map(|why| format!("  {}", visible(why))).unwrap_or_default();
+    let Some(number) = count.count else {
+        let why = if lacks.is_empty() { "  no counter was free for it".to_owned() } else { lacks };
+        return (format!("{event:<width$}{GAP}{:>18}{why}", "not counted"), Tone::Loss);
+    };
+    let number = match &**event {
+        "task-clock" | "cpu-clock" => format!("{:.3} ms", number as f64 / 1e6),
+        _ => number.to_string(),
+    };
+    let times = format!(
+        "enabled {:.1} ms, running {:.1} ms",
+        *enabled_ns as f64 / 1e6,
+        *running_ns as f64 / 1e6
+    );
+    let scaled = match count.is_scaled() {
+        true => format!(
+            "; scaled from {counted} in {:.1} % of the time",
+            *running_ns as f64 / (*enabled_ns).max(1) as f64 * 100.0
+        ),
+        false => String::new(),
+    };
+    let text = format!("{event:<width$}{GAP}{number:>18}{GAP}{levels}, {times}{scaled}{lacks}");
+    (text, if count.is_scaled() || count.lacks.is_some() { Tone::Loss } else { Tone::Plain })
+}
+
+/// Columns of numbers, as wide as they need be.
+struct MeasureTable<'a> {
+    report: &'a MeasureReport,
+    widths: Vec<usize>,
+}
+
+impl MeasureTable<'_> {
+    fn title(&self, column: MeasureColumn) -> [String; 3] {
+        column.title(self.report.samples.measure, self.report.samples.scale.as_ref())
+    }
+
+    fn measure<'b>(&mut self, rows: impl Iterator<Item = (&'b SampleSums, Shares)>) {
+        let columns = &self.report.columns;
+        // A sum in brackets is two wider.
+        let has_brackets = 2;
+        let titles = columns.iter().map(|column| {
+            self.title(*column).iter().map(|line| line.chars().count()).max().unwrap_or(0)
+        });
+        let mut widths: Vec<usize> = titles.collect();
+        for (sums, shares) in rows {
+            for (width, column) in widths.iter_mut().zip(columns) {
+                *width = (*width).max(column.cell(sums, shares).chars().count() + has_brackets);
+            }
+        }
+        self.widths = widths;
+    }
+
+    fn titles(&self, heading: &str) -> [String; 3] {
+        let titles: Vec<[String; 3]> =
+            self.report.columns.iter().map(|column| self.title(*column)).collect();
+        std::array::from_fn(|line| {
+            let cells = titles.iter().zip(&self.widths);
+            let mut text: String =
+                cells.map(|(title, width)| format!("{:>width$}{GAP}", title[line])).collect();
+            text.push_str(if line == 2 { heading } else { "" });
+            text
+        })
+    }
+
+    fn cells(&self, sums: &SampleSums, shares: Shares) -> String {
+        self.shown(sums, shares, |cell| cell)
+    }
+
+    /// The sums of a statement: HP Caliper's brackets tell them from those of its instructions.
+    fn in_brackets(&self, sums: &SampleSums, shares: Shares) -> String {
+        self.shown(sums, shares, |cell| if cell.is_empty() { cell } else { format!("({cell})") })
+    }
+
+    fn shown(&self, sums: &SampleSums, shares: Shares, form: impl Fn(String) -> String) -> String {
+        let cells = self.report.columns.iter().zip(&self.widths);
+        cells
+            .map(|(column, width)| format!("{:>width$}{GAP}", form(column.cell(sums, shares))))
+            .collect()
+    }
+}
+
+/// Facts that samples of a measurement tell, for a person.
+pub(crate) const fn data_sampled(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Faults => "instruction, data address, registers, 256 bytes of stack",
+        Measure::Time => "instruction, registers, 256 bytes of stack",
+        Measure::Dcache | Measure::Dtlb => {
+            "instruction, data address, latency, data source and translation as far as the hardware tells them, registers"
+        }
+        Measure::Icache | Measure::Itlb => {
+            "instruction, and latency, source and translation of its fetch as far as the hardware tells them"
+        }
+    }
+}
