@@ -1,5 +1,6 @@
 //! Requests to the daemon and its answers, beside snapshots.
 
+use crate::measure::Measure;
 use crate::window::WindowLengths;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,11 @@ pub struct SessionSpec {
     #[schemars(length(max = Self::MAX_NAMED), inner(length(min = 1)))]
     #[schemars(extend("examples" = [["cpu-clock"]]))]
     pub events: Vec<String>,
+    /// A measurement, which says what is sampled and what is counted beside it: `dcache`, `dtlb`, `icache`, `itlb`, `faults`
+    /// or `time`; not with `events` or `frequency_hz`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", example = &"faults")]
+    pub measure: Option<Measure>,
     /// Number of events from one sample to the next; not with `frequency_hz`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = u64::MAX))]

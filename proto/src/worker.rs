@@ -6,6 +6,7 @@
 //! reads it. Beside replies there is nothing.
 
 use crate::accounting::Accounting;
+use crate::event_count::EventCount;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -167,6 +168,8 @@ pub struct Figures {
     pub elapsed_ns: u64,
     /// Account of the samples.
     pub accounting: Accounting,
+    /// Exact counts, where they were asked for: at most [`Self::MAX_COUNTS`].
+    pub counts: Vec<EventCount>,
     /// Time that sampling took from the target.
     pub target_cost_ns: u64,
     /// CPU time that the session has used.
@@ -185,6 +188,9 @@ impl Figures {
     /// Objects of one session that have a series of their own, and the one that stands for all others. With 16 sessions
     /// that makes 336 series.
     pub const MAX_OBJECTS: usize = 21;
+
+    /// Counts of one session: a measurement has about ten, on two kinds of core twice as many.
+    pub const MAX_COUNTS: usize = 32;
 
     /// The longest name of an object, in characters: C++ templates have names of kilobytes.
     pub const MAX_NAME_CHARS: usize = 200;

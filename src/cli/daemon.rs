@@ -13,6 +13,7 @@ use crate::daemon::session::staff::Workplace;
 use crate::exit::{Failure, Kind};
 use clap::{Args, Subcommand};
 use dataspace_proto::api::SessionSpec;
+use dataspace_proto::measure::{Measure, MeasureRequest};
 use std::path::PathBuf;
 
 pub(super) const DAEMON_EXAMPLES: &str = "\
@@ -169,6 +170,9 @@ pub(crate) struct AttachArgs {
     /// Have the newest samples kept in so much memory, for questions; 0 keeps none [default: 16M].
     #[arg(long, value_name = "SIZE", value_parser = value::size_or_none)]
     history: Option<u64>,
+    /// Measure, as the command measure does: its counts are metrics of Prometheus.
+    #[arg(long, value_name = "MEASURE", value_parser = value::measure, conflicts_with_all = ["events", "frequency"])]
+    measure: Option<Measure>,
     /// Print the session as JSON.
     #[arg(long, help_heading = DAEMON)]
     pub(crate) json: bool,
@@ -182,7 +186,8 @@ impl AttachArgs {
     pub(crate) fn resolve(self) -> Result<SessionSpec, Failure> {
         let target = self.target.resolve("attach")?;
         let options = self.event.resolve(target, crate::config::Output::Json);
-        let options = self.windows.of(options);
+        let measure = self.measure.map(MeasureRequest::new);
+        let options = LiveOptions { measure, ..self.windows.of(options) };
         Ok(SessionSpec { name: self.name, ..asked_for(options, self.history)? })
     }
 }

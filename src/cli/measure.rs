@@ -33,7 +33,7 @@ the event is spelled as for --event of other commands.";
 #[derive(Debug, Args)]
 pub(crate) struct MeasureArgs {
     /// Thing to measure.
-    #[arg(value_name = "MEASURE", value_parser = measure,
+    #[arg(value_name = "MEASURE", value_parser = value::measure,
         help = "Thing to measure: dcache, dtlb, icache, itlb, faults, time")]
     measure: Measure,
     /// A recording, where no target is named; `-` is standard input.
@@ -230,13 +230,6 @@ impl MeasureArgs {
             ..usual
         }
     }
-}
-
-fn measure(text: &str) -> Result<Measure, String> {
-    Measure::named(text).ok_or_else(|| {
-        let names = Measure::ALL.map(Measure::name);
-        format!("known are {}", names.join(", "))
-    })
 }
 
 fn truth(text: &str) -> Result<bool, String> {

@@ -2,6 +2,7 @@
 
 use crate::config::Skid;
 use dataspace_proto::event::SkidModel;
+use dataspace_proto::measure::Measure;
 use dataspace_proto::window::{WindowLengths, typed_seconds};
 use std::time::Duration;
 
@@ -207,6 +208,14 @@ pub(super) fn skid(text: &str) -> Result<Skid, String> {
         Ok(range) if range <= MAX_SKID => Ok(Skid::Forced(SkidModel::Unknown(range))),
         _ => Err(format!("expected 0, 1, auto, or a number up to {MAX_SKID}")),
     }
+}
+
+/// A thing to measure.
+pub(super) fn measure(text: &str) -> Result<Measure, String> {
+    Measure::named(text).ok_or_else(|| {
+        let names = Measure::ALL.map(Measure::name);
+        format!("known are {}", names.join(", "))
+    })
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(crate) enum MeasureColumn {
     Hits,
     /// Samples that missed among all.
     MissRate,
-    /// Where the data came from, as the hardware tells it.
+    /// Sources of the data, as the hardware tells them.
     Levels,
     /// Samples that were resolved so.
     Filled(Fill),

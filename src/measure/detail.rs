@@ -73,7 +73,7 @@ pub(crate) enum DetailKind {
     CacheLine {
         /// Its address.
         start: u64,
-        /// Why not all of it is this function's.
+        /// Reason that not all of it is this function's.
         crosses: Option<&'static str>,
     },
     /// Code is left out.
@@ -128,7 +128,7 @@ pub(crate) struct DetailSearch<'a> {
     pub(crate) view: &'a MeasureView,
     /// Names of objects.
     pub(crate) names: &'a ObjectNames,
-    /// What is measured is the fetching of code.
+    /// The fetching of code is measured.
     pub(crate) is_of_code: bool,
 }
 
@@ -314,7 +314,7 @@ fn sum_statements(rows: &mut [DetailRow]) {
     }
 }
 
-/// Why a line of the instruction cache is not of this function alone. HP Caliper gave all of it to the function of its first
+/// Reason that a line of the instruction cache is not of this function alone. HP Caliper gave all of it to the function of its first
 /// byte.
 fn crosses(annotation: &Annotation, start: u64) -> Option<&'static str> {
     let end = start + CACHE_LINE_BYTES;

@@ -113,7 +113,7 @@ struct DetailRowDocument<'a> {
     address: Option<String>,
     approximate: bool,
     out_of_order: bool,
-    /// Why not all of a line of the cache is this function's.
+    /// Reason that not all of a line of the cache is this function's.
     crosses: Option<&'static str>,
     text: &'a str,
     object: Option<&'a str>,

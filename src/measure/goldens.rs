@@ -162,14 +162,19 @@ fn fetches() -> Vec<Sample> {
 
 /// First touches of the list, minor but for a few, and times of a clock.
 fn faults() -> Vec<Sample> {
-    let event = |number: u64| EventIdx(u16::from(number % 25 == 0));
+    let event = |number: u64| EventIdx(u16::from(number.is_multiple_of(25)));
     let sample = |number: u64| {
         let (ip, addr) = match number % 3 {
             0 => (RECEIVE, 0x40_4040),
             _ => (TEST, 0x7f00_0000_000c + number * 4096),
         };
-        let access =
-            SampledAccess { ip, thread: i32::from(number % 3 == 0), addr, latency: 0, source: 0 };
+        let access = SampledAccess {
+            ip,
+            thread: i32::from(number.is_multiple_of(3)),
+            addr,
+            latency: 0,
+            source: 0,
+        };
         let decoded = access.decoded(number);
         Sample { event: event(number), period: 1, data_source: None, ..decoded }
     };

@@ -32,7 +32,7 @@ const ROW_KEYS: [&str; 6] = ["process", "thread", "module", "function", "instruc
 /// Order of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum SortBy {
-    /// What the measurement is of: latency, misses, faults, time.
+    /// That of the measurement: latency, misses, faults, time.
     #[default]
     Metric,
     /// Samples.

@@ -25,6 +25,7 @@ pub(crate) fn of(findings: &Findings) -> Figures {
         events: snapshot.events.iter().map(|event| event.name.clone()).collect(),
         elapsed_ns: snapshot.elapsed_ns,
         accounting: snapshot.accounting.clone(),
+        counts: snapshot.counts.iter().take(Figures::MAX_COUNTS).cloned().collect(),
         target_cost_ns: snapshot.cost.target_ns,
         own_cpu_ns: snapshot.cost.own_cpu_ns,
         n_batches: queues.batches as u64,

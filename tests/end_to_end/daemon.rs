@@ -466,3 +466,40 @@ fn a_configuration_is_checked() {
     let missing = crate::support::run(&["config", "check", file.to_str().unwrap()]);
     assert_eq!(missing.status.code(), Some(1));
 }
+
+#[test]
+fn counts_of_a_measurement_are_metrics_that_rise() {
+    let program = chase();
+    let config =
+        format!("[[session]]\nname = \"m\"\npids = [{}]\nmeasure = \"time\"\n", program.pid());
+    let mut daemon = Daemon::start(&config);
+    let state = |daemon: &Daemon| daemon.session("m")["state"].clone();
+    daemon.wait_until("the session is decided", |daemon| state(daemon) != "starting");
+    if state(&daemon) == "failed" {
+        eprintln!("not run: {}", daemon.session("m"));
+        return;
+    }
+    let counted = |daemon: &Daemon| -> Option<f64> {
+        let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let metrics = send(&daemon.socket, request);
+        let begin = "dataspace_events_total{session=\"m\",event=\"task-clock\"";
+        let line = metrics.lines().find(|line| line.starts_with(begin))?;
+        line.rsplit_once(' ')?.1.parse().ok()
+    };
+    let mut first = None;
+    daemon.wait_until("task-clock is counted", |daemon| {
+        first = counted(daemon).filter(|ns| *ns > 0.0);
+        first.is_some()
+    });
+    daemon.wait_until("it is counted on", |daemon| counted(daemon) > first);
+    let snapshot = daemon.snapshot_once("m", |snapshot| total(snapshot) > 0);
+    let counts = snapshot["counts"].as_array().unwrap();
+    let names: Vec<&str> = counts.iter().map(|count| count["event"].as_str().unwrap()).collect();
+    assert_eq!(names[..4], ["task-clock", "context-switches", "cpu-migrations", "page-faults"]);
+    let answer = daemon.ask(
+        "POST",
+        "/v1/sessions",
+        r#"{"pids":[1],"measure":"time","events":["cpu-clock"]}"#,
+    );
+    assert_eq!(answer.0, 400, "{}", answer.1);
+}

@@ -25,6 +25,7 @@ mod hostile_file;
 mod layout;
 mod live;
 mod made_code;
+mod measure;
 mod namespace;
 mod reason;
 mod record;

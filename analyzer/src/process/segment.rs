@@ -36,7 +36,7 @@ pub(crate) fn of_mapping(mmap: &Mmap) -> MemorySegment {
 
 /// Addresses of one process that are in one kind of memory.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct SegmentSpan {
     pid: i32,
     start: Avma,
     end: Avma,
@@ -45,7 +45,7 @@ struct Span {
 
 /// Mappings that samples touched lately.
 #[derive(Debug, Default)]
-pub(crate) struct RecentSegments(Places<Span, N_RECENT>);
+pub(crate) struct RecentSegments(Places<SegmentSpan, N_RECENT>);
 
 impl ProcessTable {
     /// Kind of memory that `addr` of a sample's process is in; `None` where nothing is known to be mapped there.
@@ -62,17 +62,17 @@ impl ProcessTable {
         Some(if is_stack { MemorySegment::Stack } else { span.segment })
     }
 
-    fn segment_span(&mut self, pid: i32, addr: Avma) -> Option<Span> {
+    fn segment_span(&mut self, pid: i32, addr: Avma) -> Option<SegmentSpan> {
         let n_changes = self.n_changes();
         let near = addr.0 >> RANGE_SHIFT;
         let recent = *self.recent_segments.0.at(near, n_changes);
-        let holds = |span: &Span| span.pid == pid && span.start <= addr && addr < span.end;
+        let holds = |span: &SegmentSpan| span.pid == pid && span.start <= addr && addr < span.end;
         if let Some(known) = recent.filter(holds) {
             return Some(known);
         }
         let mapping = *self.mapping(pid, addr)?;
         let segment = self.segment_of(pid, addr, &mapping);
-        let span = Span { pid, start: mapping.start, end: mapping.end, segment };
+        let span = SegmentSpan { pid, start: mapping.start, end: mapping.end, segment };
         // Zeroed data and a heap may share one mapping, of which this is a part then.
         if segment == mapping.segment {
             *self.recent_segments.0.at(near, n_changes) = Some(span);

@@ -4,11 +4,15 @@
 //! the kernel refuses is no reason not to sample: it is told in the place of the count.
 
 use crate::access::{self, EventPlace};
+use crate::attach::Attacher;
+use crate::error::Error;
 use crate::event::attr::{self, Binding, KernelFeatures};
 use crate::event::counted::CountPlan;
 use crate::sys::open;
+use crate::target::Watched;
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::io::Errno;
+use std::path::Path;
 
 /// A group that is open on one thread, or on one CPU.
 #[derive(Debug)]
@@ -66,6 +70,52 @@ pub(crate) fn disable(groups: &[OpenGroup]) {
     }
 }
 
+impl<'a> Attacher<'a> {
+    /// An attacher that opens these groups too, to be counted beside the samples.
+    pub(crate) fn counting(self, counted: &'a mut [CountPlan]) -> Self {
+        Self { counted, ..self }
+    }
+
+    /// Counts all tasks of every CPU, or those of `group`.
+    pub(crate) fn count_cpus(&mut self, group: Option<&Path>) {
+        for cpu_idx in 0..self.rings.outputs.len() {
+            let cpu = self.rings.outputs[cpu_idx].cpu;
+            let place = match group {
+                Some(group) => EventPlace::Cgroup { group, cpu },
+                None => EventPlace::Cpu(cpu),
+            };
+            self.groups(place, |plan| plan.is_on(cpu));
+        }
+    }
+
+    /// Counts the threads of each of `watched` one by one, where samples are of whole CPUs.
+    pub(crate) fn count_tasks(&mut self, watched: &[Watched]) -> Result<(), Error> {
+        let of_samples = self.binding;
+        self.only_counts = true;
+        self.binding = Binding { inherit: true, is_cpu_wide: false, ..of_samples };
+        let result = self.tasks(watched);
+        (self.binding, self.only_counts) = (of_samples, false);
+        result
+    }
+
+    /// Opens the groups that are on a place. Whether its thread is there.
+    pub(super) fn groups(
+        &mut self,
+        place: EventPlace<'_>,
+        is_on: impl Fn(&CountPlan) -> bool,
+    ) -> bool {
+        for (plan_idx, plan) in self.counted.iter_mut().enumerate() {
+            if is_on(plan) {
+                match open_group(plan, plan_idx, (self.binding, self.features), place) {
+                    Ok(opened) => self.attached.groups.extend(opened),
+                    Err(_) => return false,
+                }
+            }
+        }
+        true
+    }
+}
+
 /// The reason that `errno` is for a group of so many events, in a person's words.
 fn refusal(errno: Errno, n_events: usize, is_settled: bool) -> String {
     if is_settled {
@@ -94,7 +144,6 @@ mod tests {
     use crate::event::counted::CountedSelector;
     use crate::system::machine::Machine;
     use crate::system::tracefs::Tracefs;
-    use std::path::Path;
 
     fn plans(events: &[&str]) -> Vec<CountPlan> {
         let selector = |text: &&str| CountedSelector {
@@ -108,7 +157,7 @@ mod tests {
     #[test]
     fn page_faults_are_counted_as_the_kernel_accounts_them() {
         const N_PAGES: usize = 500;
-        let features = crate::attach::kernel_features();
+        let features = crate::attach::feature::kernel_features();
         let mut plans = plans(&["page-faults", "minor-faults", "major-faults"]);
         assert_eq!(plans.len(), 1);
         let place = EventPlace::own_thread(-1);
@@ -157,7 +206,7 @@ mod tests {
     fn what_is_not_there_says_so_and_stops_nobody() {
         let mut plans = plans(&["page-faults", "nonsense.event"]);
         assert_eq!(plans.len(), 2, "the one goes without the other");
-        let features = crate::attach::kernel_features();
+        let features = crate::attach::feature::kernel_features();
         let (binding, place) = (Binding::default(), EventPlace::own_thread(-1));
         let refused = open_group(&mut plans[1], 1, (binding, features), place).unwrap();
         assert!(refused.is_none() && plans[1].is_refused(), "{plans:?}");
@@ -168,7 +217,7 @@ mod tests {
     #[test]
     fn a_thread_that_is_gone_is_told_from_an_event_that_is_not_there() {
         let mut plans = plans(&["page-faults"]);
-        let features = crate::attach::kernel_features();
+        let features = crate::attach::feature::kernel_features();
         // The highest number is 2^22 (`PID_MAX_LIMIT`).
         let place = EventPlace::Task { tid: 1 << 23, cpu: -1 };
         let opened = open_group(&mut plans[0], 0, (Binding::default(), features), place);

@@ -3,6 +3,7 @@
 pub(crate) mod births;
 pub(crate) mod counting;
 pub(crate) mod coverage;
+pub(crate) mod feature;
 pub(crate) mod mark;
 pub(crate) mod opening;
 pub(crate) mod refusal;
@@ -10,13 +11,13 @@ pub(crate) mod rings;
 
 use crate::access::{self, EventPlace};
 use crate::attach::births::Births;
-use crate::attach::counting::{OpenGroup, open_group};
+use crate::attach::counting::OpenGroup;
 use crate::attach::opening::{Opened, open_planned};
 use crate::attach::refusal::{Request, Scope};
 use crate::attach::rings::{CpuOutputs, Rings};
 use crate::error::Error;
 use crate::event::EventPlan;
-use crate::event::attr::{self, Binding, KernelFeatures, Source};
+use crate::event::attr::{self, Binding, KernelFeatures};
 use crate::event::counted::CountPlan;
 use crate::record::ring::{Joint, RingReader};
 use crate::record::side_band::{self, SideBand};
@@ -154,11 +155,6 @@ impl<'a> Attacher<'a> {
         Self { is_confined, ..self }
     }
 
-    /// An attacher that opens these groups too, to be counted beside the samples.
-    pub(crate) fn counting(self, counted: &'a mut [CountPlan]) -> Self {
-        Self { counted, ..self }
-    }
-
     /// Tells whether there is no room for another thread; then a warning tells.
     fn is_full(&mut self, pid: i32) -> bool {
         let n_counted = |groups: &[OpenGroup]| groups.iter().map(|it| it.fds.len()).sum::<usize>();
@@ -207,41 +203,6 @@ impl<'a> Attacher<'a> {
             }
         }
         Ok(())
-    }
-
-    /// Counts all tasks of every CPU, or those of `group`.
-    pub(crate) fn count_cpus(&mut self, group: Option<&Path>) {
-        for cpu_idx in 0..self.rings.outputs.len() {
-            let cpu = self.rings.outputs[cpu_idx].cpu;
-            let place = match group {
-                Some(group) => EventPlace::Cgroup { group, cpu },
-                None => EventPlace::Cpu(cpu),
-            };
-            self.groups(place, |plan| plan.is_on(cpu));
-        }
-    }
-
-    /// Counts the threads of each of `watched` one by one, where samples are of whole CPUs.
-    pub(crate) fn count_tasks(&mut self, watched: &[Watched]) -> Result<(), Error> {
-        let of_samples = self.binding;
-        self.only_counts = true;
-        self.binding = Binding { inherit: true, is_cpu_wide: false, ..of_samples };
-        let result = self.tasks(watched);
-        (self.binding, self.only_counts) = (of_samples, false);
-        result
-    }
-
-    /// Opens the groups that are on a place. Whether its thread is there.
-    fn groups(&mut self, place: EventPlace<'_>, is_on: impl Fn(&CountPlan) -> bool) -> bool {
-        for (plan_idx, plan) in self.counted.iter_mut().enumerate() {
-            if is_on(plan) {
-                match open_group(plan, plan_idx, (self.binding, self.features), place) {
-                    Ok(opened) => self.attached.groups.extend(opened),
-                    Err(_) => return false,
-                }
-            }
-        }
-        true
     }
 
     /// Opens events on every thread of each of `watched`, or only on the one that is asked for.
@@ -506,37 +467,4 @@ pub(crate) fn machine_on(output: &CpuOutputs, features: KernelFeatures) -> Optio
 fn set_output(fd: &OwnedFd, owner: &OwnedFd) -> Result<(), Error> {
     open::set_output(fd.as_fd(), owner.as_fd())
         .map_err(|errno| Error::System { call: "PERF_EVENT_IOC_SET_OUTPUT", errno })
-}
-
-/// Asks the kernel for the newer parts of its interface. Where it refuses for another reason, the
-/// first event of the session will say so.
-pub(crate) fn kernel_features() -> KernelFeatures {
-    use dataspace_proto::event::Sampling;
-    use perf_event_open_sys::bindings as abi;
-
-    let is_known = |attr: &attr::perf_event_attr| {
-        !matches!(
-            access::event(attr, EventPlace::own_thread(-1)),
-            Err(Errno::INVAL | Errno::TOOBIG)
-        )
-    };
-    let clock = attr::EventSource {
-        source: Source::Software(u64::from(abi::PERF_COUNT_SW_TASK_CLOCK)),
-        sampling: Sampling::Period(1_000_000_000),
-        exclude_user: false,
-        exclude_kernel: true,
-    };
-    let binding = Binding::default();
-    let none = KernelFeatures::default();
-    let is_allowed =
-        |attr: &attr::perf_event_attr| access::event(attr, EventPlace::own_thread(-1)).is_ok();
-    let with_build_id = KernelFeatures { build_id: true, ..none };
-    let with_namespaces = KernelFeatures { namespaces: true, ..none };
-    KernelFeatures {
-        lost: is_known(&attr::sampled(&clock, binding, KernelFeatures { lost: true, ..none })),
-        build_id: is_known(&attr::side_band(with_build_id, true)),
-        namespaces: is_allowed(&attr::side_band(with_namespaces, true)),
-        ksymbol: is_known(&attr::machine_side_band(KernelFeatures { ksymbol: true, ..none })),
-        cgroup: is_known(&attr::machine_side_band(KernelFeatures { cgroup: true, ..none })),
-    }
 }

@@ -2,7 +2,7 @@
 //! what is the least that would help.
 
 use crate::access::{self, EventPlace};
-use crate::attach::kernel_features;
+use crate::attach::feature::kernel_features;
 use crate::attach::opening::open_planned;
 use crate::error::{Error, ErrorKind};
 use crate::event::EventPlan;

@@ -135,7 +135,7 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attach::kernel_features;
+    use crate::attach::feature::kernel_features;
     use crate::event::EventSelector;
     use crate::system::machine::Machine;
     use crate::system::tracefs::Tracefs;

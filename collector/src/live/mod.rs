@@ -23,8 +23,9 @@ pub use crate::sys::clock::thread_cpu_ns;
 pub use parts::{Heard, Outcome};
 
 use crate::access::command::Command;
+use crate::attach::feature::kernel_features;
 use crate::attach::rings::Rings;
-use crate::attach::{Attached, Attacher, OpenEvent, kernel_features};
+use crate::attach::{Attached, Attacher, OpenEvent};
 use crate::attach::{coverage, refusal};
 use crate::channel::batch::BatchSender;
 use crate::cost::calibration::Calibration;

@@ -37,7 +37,7 @@ impl Varying {
         self.random ^= self.random << 17;
         let most = self.variation.of(period).min(MAX_CHANGE);
         let n_values = u128::from(most) * 2 + 1;
-        let change = (u128::from(self.random) * n_values >> 64) as u64;
+        let change = ((u128::from(self.random) * n_values) >> 64) as u64;
         period.saturating_sub(most).saturating_add(change)
     }
 }

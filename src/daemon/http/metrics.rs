@@ -10,6 +10,7 @@ use crate::session::cost;
 use crate::text::visible;
 use dataspace_proto::accounting::Accounting;
 use dataspace_proto::api::{ApiError, SessionState};
+use dataspace_proto::event_count::EventCount;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::worker::Figures;
 use hyper::Response;
@@ -57,6 +58,7 @@ async fn text(daemon: &Daemon, peer: &Peer) -> String {
         shown.push((label, figures));
     }
     accounts(&mut text, &shown);
+    counts(&mut text, &attached);
     queues(&mut text, &attached);
     objects(&mut text, &attached);
     text.0
@@ -163,6 +165,39 @@ fn accounts(text: &mut Text, sessions: &[(String, Figures)]) {
     }
 }
 
+/// Exact counts of measurements, as the counters saw them. An estimate for the time in which none ran may fall, which a
+/// counter may not: enabled ÷ running is what to multiply by.
+fn counts(text: &mut Text, sessions: &[(String, Figures)]) {
+    type Figure = fn(&EventCount) -> f64;
+    let families: [(&'static str, &str, Figure); 3] = [
+        ("dataspace_events_total", "Events that a measurement counted.", |it| number(it.counted)),
+        (
+            "dataspace_events_enabled_seconds_total",
+            "Time of its tasks in which an event was to be counted.",
+            |it| seconds(it.enabled_ns),
+        ),
+        (
+            "dataspace_events_running_seconds_total",
+            "Time in which a counter counted an event.",
+            |it| seconds(it.running_ns),
+        ),
+    ];
+    for (name, help, figure) in families {
+        let mut family = text.family(name, "counter", help);
+        for (session, figures) in sessions {
+            let counted = figures.counts.iter().filter(|count| count.count.is_some());
+            for count in counted.take(Figures::MAX_COUNTS) {
+                let labels = [
+                    ("session", session.as_str()),
+                    ("event", &count.event),
+                    ("selector", &count.selector),
+                ];
+                family.sample(&labels, figure(count));
+            }
+        }
+    }
+}
+
 fn queues(text: &mut Text, sessions: &[(String, Figures)]) {
     let help =
         "What waits: batches of records, questions about code, samples without debug information.";
@@ -259,6 +294,30 @@ mod tests {
         assert!(!text.0.contains(['\u{1b}', '\r', '\u{202e}']));
         // Nor what somebody made the worker say.
         assert_eq!(escaped("\u{1b}\r\n\"\\"), "\\\\u{1b}\\\\u{d}\\\\u{a}\\\"\\\\");
+    }
+
+    #[test]
+    fn counts_of_measurements_are_counters_with_their_times() {
+        let count = |event: &str, count| EventCount {
+            event: event.to_owned(),
+            selector: format!("{event}:u"),
+            count,
+            counted: 70,
+            enabled_ns: 2_000_000_000,
+            running_ns: 1_000_000_000,
+            ..EventCount::default()
+        };
+        let mut snapshot = fixture::running();
+        snapshot.counts = vec![count("minor-faults", Some(140)), count("dtlb-walks", None)];
+        let mut text = Text::default();
+        let sessions = [("s".to_owned(), figures_of(&fixture::findings_with(snapshot)))];
+        counts(&mut text, &sessions);
+        let labels = "{session=\"s\",event=\"minor-faults\",selector=\"minor-faults:u\"}";
+        for (name, value) in [("", "70"), ("_enabled_seconds", "2"), ("_running_seconds", "1")] {
+            let line = format!("dataspace_events{name}_total{labels} {value}");
+            assert!(text.0.lines().any(|found| found == line), "{line}: {}", text.0);
+        }
+        assert!(!text.0.contains("dtlb-walks"), "it was not counted: {}", text.0);
     }
 
     #[test]

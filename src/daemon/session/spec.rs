@@ -8,6 +8,7 @@ use dataspace_collector::target::membership::CommFilter;
 use dataspace_proto::api::SessionSpec;
 use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::Sampling;
+use dataspace_proto::measure::MeasureRequest;
 use dataspace_proto::window::WindowLengths;
 use std::collections::HashSet;
 
@@ -51,7 +52,7 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
         comms,
         events: distinct(&spec.events),
         sampling: sampling(spec)?,
-        measure: None,
+        measure: measured(spec)?,
         keeps_counts: max_overhead.is_none(),
         max_overhead: max_overhead.map_or(Some(DEFAULT_MAX_OVERHEAD), |share| share.0),
         ring_pages: spec.ring_pages.map(|n| value::pages(&n.to_string())).transpose()?,
@@ -62,6 +63,15 @@ pub(crate) fn options(spec: &SessionSpec) -> Result<LiveOptions, String> {
         is_one_of_many: true,
         viewer: None,
     })
+}
+
+/// The measurement that is asked for.
+fn measured(spec: &SessionSpec) -> Result<Option<MeasureRequest>, String> {
+    let Some(measure) = spec.measure else { return Ok(None) };
+    if !spec.events.is_empty() || spec.frequency_hz.is_some() {
+        return Err("measure says which events are sampled, and each how many: not with events or frequency_hz".into());
+    }
+    Ok(Some(MeasureRequest { rate: spec.period, ..MeasureRequest::new(measure) }))
 }
 
 /// Each event once: every one takes memory of the kernel, for each thread that the target will have.
@@ -97,6 +107,7 @@ pub(crate) fn of_options(options: &LiveOptions) -> Result<SessionSpec, String> {
     spec.comm = text(&options.comms.include)?;
     spec.exclude_comm = text(&options.comms.exclude)?;
     spec.events.clone_from(&options.events);
+    spec.measure = options.measure.as_ref().map(|request| request.measure);
     match options.sampling {
         Some(Sampling::Period(period)) => spec.period = Some(period),
         Some(Sampling::FrequencyHz(hz)) => spec.frequency_hz = Some(hz),
@@ -174,6 +185,7 @@ fn sampling(spec: &SessionSpec) -> Result<Option<Sampling>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dataspace_proto::measure::Measure;
 
     #[test]
     fn an_event_that_is_asked_for_many_times_is_one() {
@@ -206,6 +218,12 @@ mod tests {
                 ..SessionSpec::default()
             },
             SessionSpec {
+                pids: vec![7],
+                measure: Some(Measure::Faults),
+                period: Some(16),
+                ..SessionSpec::default()
+            },
+            SessionSpec {
                 all: true,
                 max_overhead: Some("2%".into()),
                 events: vec!["cpu-clock".into()],
@@ -225,6 +243,8 @@ mod tests {
             assert!(error.contains(says), "{error}");
         };
         check(SessionSpec::default(), "no target");
+        let (measure, events) = (Some(Measure::Time), vec!["cpu-clock".to_owned()]);
+        check(SessionSpec { measure, events, ..all() }, "measure says");
         check(SessionSpec { pids: vec![0], ..SessionSpec::default() }, "from 1 up");
         check(SessionSpec { unit: Some("a".into()), ..all() }, "one target");
         check(SessionSpec { period: Some(1), frequency_hz: Some(1), ..all() }, "contradict");

@@ -282,7 +282,7 @@ fn this_kernel_opens_counts_and_closes_a_group() {
         levels: Levels::Bits,
         has_hypervisor: false,
     });
-    let features = crate::attach::kernel_features();
+    let features = crate::attach::feature::kernel_features();
     let binding = Binding { inherit: true, ..Binding::default() };
     let place = EventPlace::Task { tid: 0, cpu: -1 };
     let opened = match open_planned(&mut plan, binding, features, place) {
