@@ -5,7 +5,7 @@ use dataspace_collector::target::TargetSpec;
 use dataspace_collector::target::membership::CommFilter;
 use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::event::{Sampling, SkidModel};
-use dataspace_proto::measure::MeasureRequest;
+use dataspace_proto::measure::{Measure, MeasureRequest};
 use dataspace_proto::query::Query;
 use dataspace_proto::snapshot::ObjectLine;
 use dataspace_proto::window::{Window, WindowLengths};
@@ -262,6 +262,8 @@ pub(crate) struct TopOptions {
     pub(crate) has_color: bool,
     /// Columns and colours of the screen.
     pub(crate) screen: ScreenSettings,
+    /// The measurement that the session is for: its page is shown first.
+    pub(crate) measure: Option<Measure>,
     /// Keys of the user's own, for questions of the screen.
     pub(crate) own_keys: BTreeMap<String, String>,
     /// True where the terminal has no letters but those of ASCII.

@@ -9,7 +9,10 @@ pub(crate) mod rate;
 pub(crate) mod report;
 pub(crate) mod scale;
 pub(crate) mod sheet;
+pub(crate) mod summary;
 pub(crate) mod sums;
+pub(crate) mod table;
+pub(crate) mod view;
 
 #[cfg(test)]
 mod goldens;

@@ -73,7 +73,7 @@ impl EventKind {
     }
 }
 
-/// Kind of an event in snapshots: as [`EventKind`], without its particulars.
+/// Kind of an event, as far as views need to know it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventClass {

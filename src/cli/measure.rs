@@ -6,7 +6,7 @@ use super::view::{FormArgs, NamesArgs};
 use crate::annotation::cutoff::CodeCutoffs;
 use crate::config::{AnswerForm, DEFAULT_MAX_OVERHEAD, LiveOptions, Output, RecordingOptions};
 use crate::exit::{Failure, Kind};
-use crate::measure::report::{DetailRows, MeasureView, SortBy, ThreadChoice};
+use crate::measure::view::{DetailRows, MeasureView, SortBy, ThreadChoice};
 use clap::{ArgAction, Args, ValueEnum};
 use dataspace_analyzer::index::code_listing::AssemblySyntax;
 use dataspace_proto::measure::{Measure, MeasureRequest, PrivilegeLevels, Variation};
@@ -54,6 +54,9 @@ pub(crate) struct MeasureArgs {
     /// Pages of each CPU's ring, a power of two [default: 512 KiB].
     #[arg(short = 'm', long, value_name = "PAGES", value_parser = value::pages, help_heading = super::session::EVENTS)]
     mmap_pages: Option<usize>,
+    /// Show it on the screen while it runs, and the report when that is left.
+    #[arg(long, conflicts_with_all = ["input", "json", "csv"], help_heading = VIEW)]
+    live: bool,
     /// Stop after so long: 5, 0.5, 10s, 1m.
     #[arg(long, value_name = "SECS", value_parser = value::duration, help_heading = VIEW)]
     duration: Option<Duration>,
@@ -157,6 +160,8 @@ pub(crate) struct MeasureOptions {
     pub(crate) condition: Option<String>,
     /// Span of the samples that count.
     pub(crate) span: Option<String>,
+    /// It is shown on the screen while it runs.
+    pub(crate) is_live: bool,
 }
 
 impl MeasureArgs {
@@ -201,7 +206,8 @@ impl MeasureArgs {
                 period: request.rate,
                 ..super::EventArgs::default()
             };
-            let live = event.resolve(self.target.resolve(&name)?, Output::Table);
+            let output = if self.live { Output::Screen } else { Output::Table };
+            let live = event.resolve(self.target.resolve(&name)?, output);
             let history_bytes = self.history.unwrap_or(live.history_bytes);
             let live = LiveOptions { history_bytes, measure: Some(request.clone()), ..live };
             MeasureSource::Live(Box::new(live), self.duration)
@@ -215,6 +221,7 @@ impl MeasureArgs {
             is_unpaged: self.no_pager,
             condition: self.condition,
             span: self.span,
+            is_live: self.live,
         })
     }
 

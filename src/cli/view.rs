@@ -163,6 +163,7 @@ impl ViewArgs {
             names: self.names.how,
             has_color: color.resolve(is_terminal),
             screen: ScreenSettings { columns: self.columns, theme: self.theme },
+            measure: None,
             own_keys: BTreeMap::new(),
             is_ascii: !is_utf8(),
         }

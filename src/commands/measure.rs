@@ -2,9 +2,11 @@
 
 use super::{json, reading, top};
 use crate::broker::{self, Terms};
-use crate::cli::{Global, MeasureArgs, MeasureOptions, MeasureSource};
-use crate::config::{AnswerForm, LiveOptions};
+use crate::cli::{Global, MeasureArgs, MeasureOptions, MeasureSource, ViewArgs, When};
+use crate::config::{AnswerForm, LiveOptions, TopOptions};
+use crate::daemon::config_file;
 use crate::diagnostic;
+use crate::exit::{Failure, Kind};
 use crate::file_source::FilePolicy;
 use crate::header;
 use crate::interrupt::Interrupt;
@@ -16,9 +18,11 @@ use crate::pager::Pager;
 use crate::session::inspection::Inspector;
 use crate::session::{self, OpenRecording, Source};
 use crate::text::span;
+use crate::tui::{self, Leave};
 use dataspace_collector::system::machine::Machine;
 use dataspace_proto::measure::Variation;
 use dataspace_proto::snapshot::{EventLine, Snapshot};
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
 use std::time::Duration;
@@ -30,16 +34,24 @@ pub(super) fn run(args: MeasureArgs, global: &Global) -> anyhow::Result<()> {
     let is_terminal = stdout().is_terminal();
     let has_color = global.color.resolve(is_terminal);
     let is_paged = is_terminal && options.form == AnswerForm::Text && !options.is_unpaged;
+    if options.is_live && !is_terminal {
+        let failure =
+            Failure::new(Kind::Usage, "--live shows a screen, and standard output is no terminal");
+        return Err(failure.with_remedy("without it the report is printed at the end").into());
+    }
+    // Read here: no file can be opened in the sandbox.
+    let keys = config_file::own_keys()?;
+    let keys = &keys;
     match &options.source {
         MeasureSource::Live(live, duration) => {
             let mut terms = Terms::of_session(live);
             with_sources(&mut terms.policy, &options);
             let policy = terms.policy.clone();
-            // The command's output comes first.
-            let _pager = None::<Pager>;
+            let screen = options.is_live.then(|| screen(&options, *duration, keys, global.color));
             broker::split(global.sandbox, terms, || {
-                let told = Told { options: &options, policy, has_color, processor: processor() };
-                watch(live, *duration, told)
+                let processor = processor();
+                let told = Told { options: &options, policy, keys, has_color, processor };
+                watch(live, *duration, screen, told)
             })
         }
         MeasureSource::Recording(recording) => {
@@ -48,7 +60,7 @@ pub(super) fn run(args: MeasureArgs, global: &Global) -> anyhow::Result<()> {
             let policy = recording.policy.clone();
             let _pager = is_paged.then(Pager::start).flatten();
             broker::split(global.sandbox, Terms::of_files(policy.clone()), || {
-                let told = Told { options: &options, policy, has_color, processor: None };
+                let told = Told { options: &options, policy, keys, has_color, processor: None };
                 let interrupt = Interrupt::listen()?;
                 let source = recording.totals()?;
                 reading::wait(&*source, &interrupt)?;
@@ -74,13 +86,42 @@ fn processor() -> Option<(String, String)> {
     Some((format!("{name}{place}"), machine.kernel.to_string()))
 }
 
+/// The screen that shows it while it runs.
+fn screen(
+    options: &MeasureOptions,
+    duration: Option<Duration>,
+    keys: &BTreeMap<String, String>,
+    color: When,
+) -> TopOptions {
+    let view = ViewArgs::default().resolve(color, true);
+    let measure = Some(options.request.measure);
+    let (names, own_keys) = (options.view.names, keys.clone());
+    TopOptions { duration, measure, names, own_keys, ..view }
+}
+
 /// Samples until the target ends, the time is over or somebody ends it.
-fn watch(live: &LiveOptions, duration: Option<Duration>, told: Told<'_>) -> anyhow::Result<()> {
+fn watch(
+    live: &LiveOptions,
+    duration: Option<Duration>,
+    screen: Option<TopOptions>,
+    told: Told<'_>,
+) -> anyhow::Result<()> {
     let interrupt = Interrupt::listen()?;
     let source = top::begun(session::start_live(live, &|| interrupt.is_set()), &interrupt)?;
-    top::announce(&*source, duration, &mut stderr().lock());
-    top::wait_for_end(&*source, duration, &interrupt);
-    top::stop(&*source, &interrupt)?;
+    match screen {
+        Some(screen) => {
+            let left = tui::run(&*source, &screen, Some(told.policy.clone()), None, &interrupt);
+            source.stop();
+            if left? == Leave::HungUp {
+                return Ok(());
+            }
+        }
+        None => {
+            top::announce(&*source, duration, &mut stderr().lock());
+            top::wait_for_end(&*source, duration, &interrupt);
+            top::stop(&*source, &interrupt)?;
+        }
+    }
     told.tell(&*source)
 }
 
@@ -88,6 +129,8 @@ fn watch(live: &LiveOptions, duration: Option<Duration>, told: Told<'_>) -> anyh
 struct Told<'a> {
     options: &'a MeasureOptions,
     policy: FilePolicy,
+    /// Names for expressions.
+    keys: &'a BTreeMap<String, String>,
     has_color: bool,
     /// The machine, where it is this one.
     processor: Option<(String, String)>,
@@ -103,6 +146,7 @@ impl Told<'_> {
             &snapshot.events,
             options.condition.clone(),
             options.span.clone(),
+            self.keys.clone(),
         )?;
         let run = self.run_information(&snapshot);
         let mut inspector = Inspector::new(self.policy);

@@ -121,6 +121,7 @@ fn screen_view(selection: Selection, names: Names, has_color: bool) -> TopOption
         names,
         has_color,
         screen: ScreenSettings::default(),
+        measure: None,
         own_keys: BTreeMap::new(),
         is_ascii: !is_utf8(),
     }

@@ -410,6 +410,7 @@ mod tests {
             names: Names::default(),
             has_color: false,
             screen: ScreenSettings::default(),
+            measure: None,
             own_keys: BTreeMap::new(),
             is_ascii: false,
         }

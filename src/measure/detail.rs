@@ -1,8 +1,9 @@
 //! The code of one function with the sums of a measurement.
 
 use super::question::{Measured, text};
-use super::report::{DetailRows, MeasureView, SummaryRow};
+use super::summary::SummaryRow;
 use super::sums::SampleSums;
+use super::view::{DetailRows, MeasureView};
 use crate::annotation::cutoff::CodeCutoffs;
 use crate::annotation::model::{AnnotatedInstruction, Annotation};
 use crate::annotation::row::{CodeRow, code_rows, source_lines};

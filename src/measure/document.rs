@@ -3,8 +3,9 @@
 use super::column::Shares;
 use super::detail::{DetailKind, DetailRow, FunctionDetail};
 use super::rate::DerivedRate;
-use super::report::{MeasureReport, Summary, SummaryRow, has_data};
+use super::report::MeasureReport;
 use super::scale::LatencyScale;
+use super::summary::{Summary, SummaryRow};
 use super::sums::{Fill, SampleSums};
 use crate::annotation::cutoff::CodeCutoffs;
 use crate::export::csv::{FieldColumn, write_fields, write_titles};
@@ -124,17 +125,16 @@ struct DetailRowDocument<'a> {
 /// The document of a report.
 pub(crate) fn of(report: &MeasureReport) -> MeasureDocument<'_> {
     let cutoffs = |of: &CodeCutoffs| [of.min_percent, of.cumulative_percent, of.min_samples as f64];
-    let data = if has_data(report.samples.measure) { &report.data[..] } else { &[] };
     MeasureDocument {
         schema: SCHEMA,
-        measure: report.samples.measure.name(),
+        measure: report.overview.samples.measure.name(),
         run: report.run.iter().map(|(name, text)| (*name, &**text)).collect(),
-        elapsed_ns: report.snapshot.elapsed_ns,
-        events: &report.snapshot.events,
-        accounting: &report.snapshot.accounting,
-        counts: &report.snapshot.counts,
-        rates: &report.rates,
-        latency_buckets: report.samples.scale.as_ref().map(buckets),
+        elapsed_ns: report.overview.snapshot.elapsed_ns,
+        events: &report.overview.snapshot.events,
+        accounting: &report.overview.snapshot.accounting,
+        counts: &report.overview.snapshot.counts,
+        rates: &report.overview.rates,
+        latency_buckets: report.overview.samples.scale.as_ref().map(buckets),
         cutoffs: CutoffDocument {
             summary: cutoffs(&report.view.summary),
             detail: cutoffs(&report.view.detail),
@@ -144,7 +144,7 @@ pub(crate) fn of(report: &MeasureReport) -> MeasureDocument<'_> {
         rows_held: report.answer.rows_held,
         total: &report.answer.total,
         rows: &report.answer.rows,
-        summaries: summaries(report, report.summaries.iter().chain(data)),
+        summaries: summaries(report, report.overview.summaries.iter().chain(&report.overview.data)),
         details: report.details.iter().map(|it| detail(report, it)).collect(),
         threads: report
             .threads
@@ -156,7 +156,7 @@ pub(crate) fn of(report: &MeasureReport) -> MeasureDocument<'_> {
                 details: thread.details.iter().map(|it| detail(report, it)).collect(),
             })
             .collect(),
-        warnings: &report.snapshot.warnings,
+        warnings: &report.overview.snapshot.warnings,
     }
 }
 
@@ -180,7 +180,7 @@ fn summaries<'a>(
 }
 
 fn sums<'a>(report: &MeasureReport, sums: &'a SampleSums, shares: Shares) -> SumsDocument<'a> {
-    let average = (sums.samples != 0 && report.samples.scale.is_some())
+    let average = (sums.samples != 0 && report.overview.samples.scale.is_some())
         .then(|| sums.latency as f64 / sums.samples as f64);
     SumsDocument {
         percent: crate::annotation::cutoff::percent(shares.own, shares.total),
@@ -189,7 +189,7 @@ fn sums<'a>(report: &MeasureReport, sums: &'a SampleSums, shares: Shares) -> Sum
         period: &sums.weights,
         latency: sums.latency,
         average_latency: average,
-        buckets: report.samples.scale.is_some().then_some(&sums.buckets[..]),
+        buckets: report.overview.samples.scale.is_some().then_some(&sums.buckets[..]),
         levels: &sums.levels,
         l2_fills: sums.fill(Fill::SecondLevel),
         walker_fills: sums.fill(Fill::Walker),
@@ -200,7 +200,7 @@ fn sums<'a>(report: &MeasureReport, sums: &'a SampleSums, shares: Shares) -> Sum
 fn detail<'a>(report: &'a MeasureReport, detail: &'a FunctionDetail) -> DetailDocument<'a> {
     let of_sums = |of: &'a SampleSums| {
         let total = detail.whole;
-        sums(report, of, Shares { own: report.metric(of), before: None, total })
+        sums(report, of, Shares { own: report.overview.metric(of), before: None, total })
     };
     let row = |row: &'a DetailRow| {
         let mut document = DetailRowDocument {
@@ -287,7 +287,7 @@ const COLUMNS: [FieldColumn; 21] = [
 pub(crate) fn write_csv(report: &MeasureReport, out: &mut dyn Write) -> io::Result<()> {
     write_titles(&[&COLUMNS], out)?;
     let mut line = |value: &Value| write_fields(&[(&COLUMNS, value)], out);
-    for count in &report.snapshot.counts {
+    for count in &report.overview.snapshot.counts {
         let mut value = serde_json::to_value(count)?;
         value["section"] = json!("count");
         value["name"] = json!(count.event);

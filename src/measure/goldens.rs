@@ -2,19 +2,18 @@
 //! hand, and go through decoder, analyzer and history.
 
 use super::question::MeasuredSamples;
-use super::report::{DetailRows, MeasureReport, MeasureView, SortBy, ThreadChoice};
+use super::report::MeasureReport;
+use super::view::{DetailRows, MeasureView, SortBy, ThreadChoice};
 use super::{document, sheet};
-use crate::annotation::cutoff::CodeCutoffs;
-use crate::config::Names;
 use crate::fixture::sampled::{PID, Sampled};
 use crate::golden;
 use crate::session::Source as _;
-use dataspace_analyzer::index::code_listing::AssemblySyntax;
 use dataspace_collector::record::decode::{self, NATIVE, SampleLayout};
 use dataspace_proto::event::{Event, EventIdx, EventKind, Machine, Sampling, SkidModel};
 use dataspace_proto::event_count::EventCount;
 use dataspace_proto::measure::Measure;
 use dataspace_proto::record::Sample;
+use std::collections::BTreeMap;
 
 /// IP, TID, TIME, CPU and IDENTIFIER of `PERF_SAMPLE_*` (Linux `include/uapi/linux/perf_event.h`).
 const COMMON: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 16;
@@ -201,25 +200,10 @@ fn counted(event: &str, counted: u64, running_ms: u64) -> EventCount {
     }
 }
 
-fn view() -> MeasureView {
-    MeasureView {
-        sort: SortBy::Metric,
-        summary: CodeCutoffs { min_percent: 0.1, min_samples: 1, ..CodeCutoffs::NONE },
-        detail: CodeCutoffs { min_percent: 1.0, ..CodeCutoffs::NONE },
-        rows: DetailRows::All,
-        context_lines: 0,
-        is_by_module: false,
-        threads: ThreadChoice::SumAll,
-        has_buckets: true,
-        has_module_data: false,
-        names: Names::Source,
-        syntax: AssemblySyntax::Att,
-    }
-}
-
 fn report(measure: Measure, source: &Sampled, view: MeasureView) -> MeasureReport {
     let snapshot = source.snapshot();
-    let samples = MeasuredSamples::new(measure, &snapshot.events, None, None).unwrap();
+    let samples =
+        MeasuredSamples::new(measure, &snapshot.events, None, None, BTreeMap::new()).unwrap();
     let run = vec![("Target", "market".to_owned()), ("Measured", measure.name().to_owned())];
     MeasureReport::of(source, samples, view, run, &mut source.inspector()).unwrap()
 }
@@ -240,8 +224,8 @@ fn check(name: &str, measure: Measure, source: &Sampled, view: MeasureView) -> M
 /// Each sample is in one row of every summary, and in the exact metrics' document.
 #[track_caller]
 fn check_sums(report: &MeasureReport, n_samples: u64) {
-    assert_eq!(report.total.samples, n_samples);
-    for summary in report.summaries.iter().chain(&report.data) {
+    assert_eq!(report.overview.total.samples, n_samples);
+    for summary in report.overview.summaries.iter().chain(&report.overview.data) {
         let sum: u64 = summary.rows.iter().map(|row| row.sums.samples).sum();
         assert_eq!(sum, n_samples, "{}", summary.title);
     }
@@ -261,30 +245,33 @@ fn dcache_of_precise_loads() {
         },
     ];
     let source = Sampled::of(&[event], accesses(), counts);
-    let report = check("dcache", Measure::Dcache, &source, view());
+    let report = check("dcache", Measure::Dcache, &source, MeasureView::default());
     check_sums(&report, 360);
-    assert_eq!(report.total.hits, 40, "one in ten hit the first level");
-    assert_eq!(report.total.buckets.iter().sum::<u64>(), 360);
+    assert_eq!(report.overview.total.hits, 40, "one in ten hit the first level");
+    assert_eq!(report.overview.total.buckets.iter().sum::<u64>(), 360);
     // What missed has this latency, by the definition of the samples.
     let missed = accesses().into_iter().filter(|sample| sample.latency != 5);
-    assert_eq!(report.total.latency, missed.map(|sample| u64::from(sample.latency)).sum::<u64>());
+    assert_eq!(
+        report.overview.total.latency,
+        missed.map(|sample| u64::from(sample.latency)).sum::<u64>()
+    );
 }
 
 #[test]
 fn dtlb_of_tagged_operations() {
     let event = event("ibs_op//", EventKind::Memory, 0x4_0000);
     let source = Sampled::of(&[event], accesses(), vec![counted("dtlb-walks", 41_943_040, 900)]);
-    let report = check("dtlb", Measure::Dtlb, &source, view());
+    let report = check("dtlb", Measure::Dtlb, &source, MeasureView::default());
     check_sums(&report, 240);
-    assert_eq!(report.total.fills, [80, 160, 0]);
+    assert_eq!(report.overview.total.fills, [80, 160, 0]);
 }
 
 #[test]
 fn icache_of_fetches() {
     let event = event("ibs_fetch/rand_en=1/", EventKind::Fetch, 0x2_0000);
     let source = Sampled::of(&[event], fetches(), vec![counted("l1i-misses", 32_768_000, 900)]);
-    let report = check("icache", Measure::Icache, &source, view());
-    assert_eq!(report.total.samples, 250, "one in six hit");
+    let report = check("icache", Measure::Icache, &source, MeasureView::default());
+    assert_eq!(report.overview.total.samples, 250, "one in six hit");
     let of_code: u64 =
         report.details.iter().map(|detail| detail.total.samples - detail.n_elsewhere).sum();
     assert_eq!(of_code, 250, "those in the middle of an instruction are of it");
@@ -294,9 +281,9 @@ fn icache_of_fetches() {
 fn itlb_of_fetches() {
     let event = event("ibs_fetch/rand_en=1/", EventKind::Fetch, 0x2_0000);
     let source = Sampled::of(&[event], fetches(), vec![counted("itlb-walks", 6_553_600, 900)]);
-    let report = check("itlb", Measure::Itlb, &source, view());
-    assert_eq!(report.total.samples, 100);
-    assert_eq!(report.total.fills, [50, 50, 0]);
+    let report = check("itlb", Measure::Itlb, &source, MeasureView::default());
+    assert_eq!(report.overview.total.samples, 100);
+    assert_eq!(report.overview.total.fills, [50, 50, 0]);
 }
 
 #[test]
@@ -310,12 +297,13 @@ fn icache_of_retired_instructions_has_no_latency() {
         })
         .collect();
     let source = Sampled::of(&[event], samples, Vec::new());
-    let report = report(Measure::Icache, &source, view());
-    assert!(report.samples.scale.is_none());
+    let report = report(Measure::Icache, &source, MeasureView::default());
+    assert!(report.overview.samples.scale.is_none());
     let shown = text(&report);
     assert!(shown.contains("not recorded") && shown.contains("Icache"), "{shown}");
     assert!(!shown.contains("Latency"), "{shown}");
-    let shares: Vec<u64> = report.summaries[3].rows.iter().map(|row| row.shares.own).collect();
+    let shares: Vec<u64> =
+        report.overview.summaries[3].rows.iter().map(|row| row.shares.own).collect();
     assert_eq!(shares, [60, 30], "by misses where no latency is told");
 }
 
@@ -331,7 +319,7 @@ fn faults_in_all_forms() {
         counted("major-faults", 12, 900),
     ];
     let source = Sampled::of(&events, faults(), counts);
-    let report_of_all = check("faults", Measure::Faults, &source, view());
+    let report_of_all = check("faults", Measure::Faults, &source, MeasureView::default());
     check_sums(&report_of_all, 300);
     let statements = MeasureView {
         rows: DetailRows::Statement,
@@ -340,7 +328,7 @@ fn faults_in_all_forms() {
         has_module_data: true,
         is_by_module: true,
         sort: SortBy::Address,
-        ..view()
+        ..MeasureView::default()
     };
     check("faults_statements", Measure::Faults, &source, statements);
     let json = serde_json::to_value(document::of(&report_of_all)).unwrap();
@@ -363,7 +351,7 @@ fn faults_in_all_forms() {
 #[test]
 fn time_of_a_clock() {
     let source = Sampled::new();
-    let report = check("time", Measure::Time, &source, view());
+    let report = check("time", Measure::Time, &source, MeasureView::default());
     check_sums(&report, 1_200);
-    assert_eq!(report.total.weight(), 1_200 * 2_000_000);
+    assert_eq!(report.overview.total.weight(), 1_200 * 2_000_000);
 }

@@ -67,6 +67,8 @@ pub(crate) struct MeasuredSamples {
     pub(crate) condition: Option<String>,
     /// The span.
     pub(crate) span: Option<String>,
+    /// Names for expressions, which the condition may use.
+    pub(crate) keys: BTreeMap<String, String>,
     /// The only events that are of it; none: all are.
     pub(crate) events: Vec<String>,
     /// Weights are nanoseconds.
@@ -87,6 +89,7 @@ impl MeasuredSamples {
         events: &[EventLine],
         condition: Option<String>,
         span: Option<String>,
+        keys: BTreeMap<String, String>,
     ) -> Result<Self, Failure> {
         let is_of_it = |event: &&EventLine| is_event_of(measure, event);
         let names: Vec<String> =
@@ -98,7 +101,7 @@ impl MeasuredSamples {
         let is_of_time = events.iter().filter(is_of_it).all(|it| it.kind == EventClass::Clock);
         let is_all = names.len() == events.len();
         let events = if is_all { Vec::new() } else { names };
-        Ok(Self { measure, condition, span, events, is_of_time, is_strict, scale: None })
+        Ok(Self { measure, condition, span, keys, events, is_of_time, is_strict, scale: None })
     }
 
     /// The expression that is true for samples of what is measured, or for those that missed nothing.
@@ -148,7 +151,7 @@ impl MeasuredSamples {
     /// A question for samples by these keys.
     pub(crate) fn query(&self, by: Vec<String>, is_of_hits: bool) -> Query {
         let (filter, span) = (Some(self.filter(is_of_hits)), self.span.clone());
-        Query { by, filter, span, ..Query::default() }
+        Query { by, filter, span, ..Query::default() }.with_keys(self.keys.clone())
     }
 
     /// Measures the scale of latencies.

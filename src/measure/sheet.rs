@@ -1,9 +1,13 @@
 //! A measurement's report as text, in HP Caliper's order.
 
-use super::column::{MeasureColumn, Shares};
+use super::column::Shares;
 use super::detail::{DetailKind, DetailRow, FunctionDetail};
-use super::report::{DetailRows, MeasureReport, Summary, ThreadChoice, has_data};
+use super::rate::DerivedRate;
+use super::report::MeasureReport;
+use super::summary::Summary;
 use super::sums::SampleSums;
+use super::table::MeasureTable;
+use super::view::{DetailRows, ThreadChoice};
 use crate::annotation::cutoff::CodeCutoffs;
 use crate::header::Tone;
 use crate::table::Printer;
@@ -30,7 +34,7 @@ pub(crate) fn write(
     let mut sheet = Sheet { printer: Printer { out, has_color }, report };
     sheet.run()?;
     sheet.counts()?;
-    match (report.total.samples, report.total.hits) {
+    match (report.overview.total.samples, report.overview.total.hits) {
         (0, 0) => sheet.printer.toned("\nno samples of it", Tone::Loss)?,
         (0, n) => {
             let text = format!("\nno misses: all {n} samples hit the first level");
@@ -38,16 +42,14 @@ pub(crate) fn write(
         }
         _ => {}
     }
-    if report.total.samples + report.total.hits != 0 {
-        report.summaries.iter().try_for_each(|summary| sheet.summary(summary))?;
+    if report.overview.total.samples + report.overview.total.hits != 0 {
+        report.overview.summaries.iter().try_for_each(|summary| sheet.summary(summary))?;
         sheet.details(&report.details)?;
         sheet.threads()?;
-        if has_data(report.samples.measure) {
-            report.data.iter().try_for_each(|summary| sheet.summary(summary))?;
-        }
+        report.overview.data.iter().try_for_each(|summary| sheet.summary(summary))?;
     }
     sheet.foot()?;
-    sheet.printer.warnings(&report.snapshot.warnings)?;
+    sheet.printer.warnings(&report.overview.snapshot.warnings)?;
     sheet.printer.out.flush()
 }
 
@@ -75,28 +77,21 @@ impl Sheet<'_> {
         let report = self.report;
         writeln!(self.printer.out)?;
         self.title("Exact metrics, of the whole run")?;
-        if report.snapshot.counts.is_empty() {
+        if report.overview.snapshot.counts.is_empty() {
             return self.printer.toned("not recorded", Tone::Faint);
         }
-        let width = report.snapshot.counts.iter().map(|count| count.event.chars().count()).max();
+        let width =
+            report.overview.snapshot.counts.iter().map(|count| count.event.chars().count()).max();
         let width = width.unwrap_or(0);
-        for count in &report.snapshot.counts {
+        for count in &report.overview.snapshot.counts {
             let (text, tone) = count_line(count, width);
             self.printer.toned(text, tone)?;
         }
-        if !report.rates.is_empty() {
+        if !report.overview.rates.is_empty() {
             writeln!(self.printer.out)?;
         }
-        for rate in &report.rates {
-            let digits = if rate.value < 10.0 { 3 } else { 1 };
-            let unit = match rate.unit {
-                "percent" => " %",
-                "per thousand" => " ‰",
-                _ => "",
-            };
-            let scaled = if rate.is_scaled { "  (scaled)" } else { "" };
-            let value = format!("{:.digits$}{unit}", rate.value);
-            writeln!(self.printer.out, "{:<50}{value:>14}{scaled}", rate.name)?;
+        for rate in &report.overview.rates {
+            writeln!(self.printer.out, "{}", rate_line(rate))?;
         }
         Ok(())
     }
@@ -105,7 +100,7 @@ impl Sheet<'_> {
         writeln!(self.printer.out)?;
         self.title(summary.title)?;
         let kept: Vec<_> = summary.rows.iter().filter(|row| !row.is_cut).collect();
-        let mut table = MeasureTable { report: self.report, widths: Vec::new() };
+        let mut table = MeasureTable::new(&self.report.overview);
         table.measure(kept.iter().map(|row| (&row.sums, row.shares)));
         for line in table.titles(summary.heading).iter().filter(|line| !line.trim().is_empty()) {
             self.printer.toned(line.trim_end(), Tone::Strong)?;
@@ -152,13 +147,13 @@ impl Sheet<'_> {
             visible(file)
         );
         self.printer.toned(title, Tone::Strong)?;
-        let total = report.metric(&detail.total);
+        let total = report.overview.metric(&detail.total);
         let shares = |sums: &SampleSums| Shares {
-            own: report.metric(sums),
+            own: report.overview.metric(sums),
             before: None,
             total: detail.whole,
         };
-        let mut table = MeasureTable { report: self.report, widths: Vec::new() };
+        let mut table = MeasureTable::new(&self.report.overview);
         let rows = detail.rows.iter().map(|row| (&row.sums, shares(&row.sums)));
         table.measure(rows.chain([(&detail.total, shares(&detail.total))]));
         let names = ["", "    Line |", "Col,Offset  >Statement | Instruction"];
@@ -290,8 +285,21 @@ impl Sheet<'_> {
     }
 }
 
+/// The line of a rate.
+pub(crate) fn rate_line(rate: &DerivedRate) -> String {
+    let digits = if rate.value < 10.0 { 3 } else { 1 };
+    let unit = match rate.unit {
+        "percent" => " %",
+        "per thousand" => " ‰",
+        _ => "",
+    };
+    let scaled = if rate.is_scaled { "  (scaled)" } else { "" };
+    let value = format!("{:.digits$}{unit}", rate.value);
+    format!("{:<50}{value:>14}{scaled}", rate.name)
+}
+
 /// The line of a count, and how it is shown.
-fn count_line(count: &EventCount, width: usize) -> (String, Tone) {
+pub(crate) fn count_line(count: &EventCount, width: usize) -> (String, Tone) {
     let EventCount { event, counted, enabled_ns, running_ns, .. } = count;
     let levels = if count.includes_kernel { "user+kernel" } else { "user" };
     let lacks = count.lacks.as_ref().map(|why| format!("  {}", visible(why))).unwrap_or_default();
@@ -317,62 +325,6 @@ fn count_line(count: &EventCount, width: usize) -> (String, Tone) {
     };
     let text = format!("{event:<width$}{GAP}{number:>18}{GAP}{levels}, {times}{scaled}{lacks}");
     (text, if count.is_scaled() || count.lacks.is_some() { Tone::Loss } else { Tone::Plain })
-}
-
-/// Columns of numbers, as wide as they need be.
-struct MeasureTable<'a> {
-    report: &'a MeasureReport,
-    widths: Vec<usize>,
-}
-
-impl MeasureTable<'_> {
-    fn title(&self, column: MeasureColumn) -> [String; 3] {
-        column.title(self.report.samples.measure, self.report.samples.scale.as_ref())
-    }
-
-    fn measure<'b>(&mut self, rows: impl Iterator<Item = (&'b SampleSums, Shares)>) {
-        let columns = &self.report.columns;
-        // A sum in brackets is two wider.
-        let has_brackets = 2;
-        let titles = columns.iter().map(|column| {
-            self.title(*column).iter().map(|line| line.chars().count()).max().unwrap_or(0)
-        });
-        let mut widths: Vec<usize> = titles.collect();
-        for (sums, shares) in rows {
-            for (width, column) in widths.iter_mut().zip(columns) {
-                *width = (*width).max(column.cell(sums, shares).chars().count() + has_brackets);
-            }
-        }
-        self.widths = widths;
-    }
-
-    fn titles(&self, heading: &str) -> [String; 3] {
-        let titles: Vec<[String; 3]> =
-            self.report.columns.iter().map(|column| self.title(*column)).collect();
-        std::array::from_fn(|line| {
-            let cells = titles.iter().zip(&self.widths);
-            let mut text: String =
-                cells.map(|(title, width)| format!("{:>width$}{GAP}", title[line])).collect();
-            text.push_str(if line == 2 { heading } else { "" });
-            text
-        })
-    }
-
-    fn cells(&self, sums: &SampleSums, shares: Shares) -> String {
-        self.shown(sums, shares, |cell| cell)
-    }
-
-    /// The sums of a statement: HP Caliper's brackets tell them from those of its instructions.
-    fn in_brackets(&self, sums: &SampleSums, shares: Shares) -> String {
-        self.shown(sums, shares, |cell| if cell.is_empty() { cell } else { format!("({cell})") })
-    }
-
-    fn shown(&self, sums: &SampleSums, shares: Shares, form: impl Fn(String) -> String) -> String {
-        let cells = self.report.columns.iter().zip(&self.widths);
-        cells
-            .map(|(column, width)| format!("{:>width$}{GAP}", form(column.cell(sums, shares))))
-            .collect()
-    }
 }
 
 /// Facts that samples of a measurement tell, for a person.

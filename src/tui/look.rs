@@ -4,7 +4,7 @@ use super::errand::{Errand, Found, WatchedPlace};
 use super::lens::{Lens, begin_s, shown};
 use super::page::code::CodeWishes;
 use super::page::object::ObjectWishes;
-use super::page::{PageRow, Subject, choice, code, layout, object, sharing, time};
+use super::page::{PageRow, Subject, choice, code, layout, measurement, object, sharing, time};
 use super::state::ScreenState;
 use super::variable::{VariableRows, condition_among};
 use super::view;
@@ -13,10 +13,12 @@ use crate::arrangement::descendants_first;
 use crate::column::Column;
 use crate::config::Names;
 use crate::header::{Segment, Tone};
+use crate::measure::view::MeasureView;
 use crate::session::Source;
 use crate::session::inspection::Inspector;
 use crate::session::question::Question;
 use crate::text::visible;
+use dataspace_proto::measure::Measure;
 use dataspace_proto::query::{KeyValue, Query, QueryAnswer};
 use dataspace_proto::snapshot::{ObjectLine, Snapshot};
 use dataspace_proto::window::Window;
@@ -37,6 +39,7 @@ pub(super) struct Wish {
     window: Window,
     names: Names,
     own_keys: BTreeMap<String, String>,
+    measure: Option<Measure>,
     has_hot_lines: bool,
     /// An errand, and a condition on the samples that it is about.
     errand: Option<(Errand, String)>,
@@ -90,6 +93,7 @@ pub(super) fn wish(state: &mut ScreenState, width: usize) -> Option<Wish> {
         window: state.arrangement().window,
         names: state.arrangement().names,
         own_keys: state.own_keys.clone(),
+        measure: state.measure,
         has_hot_lines,
         errand,
         subject,
@@ -129,6 +133,7 @@ fn own_rows(state: &ScreenState, subject: &Subject, width: usize) -> Option<Vec<
         Subject::Object(_)
         | Subject::Layout(_)
         | Subject::Threads
+        | Subject::Measurement
         | Subject::Code(_)
         | Subject::Time(_) => return None,
     })
@@ -328,6 +333,12 @@ impl Wish {
                 let query = self.lens.asked(Vec::new(), self.window, None, 1);
                 let query = query.with_keys(self.own_keys.clone());
                 told(sharing::rows(&source.history(true), &query, self.width))
+            }
+            Subject::Measurement => {
+                let query = self.lens.asked(Vec::new(), self.window, None, 1);
+                let query = query.with_keys(self.own_keys.clone());
+                let view = MeasureView { names: self.names, ..MeasureView::default() };
+                told(measurement::rows(source, query, self.measure, &view))
             }
             Subject::Code(subject) => match inspector {
                 Some(inspector) => {

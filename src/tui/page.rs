@@ -3,6 +3,7 @@
 pub(super) mod choice;
 pub(super) mod code;
 pub(super) mod layout;
+pub(super) mod measurement;
 pub(super) mod object;
 pub(super) mod sharing;
 pub(super) mod time;
@@ -27,6 +28,8 @@ pub(super) enum Subject {
     Code(String),
     /// The cache lines that threads share.
     Threads,
+    /// Exact counts and sums of what is measured.
+    Measurement,
     /// Samples by second, of one object or of all.
     Time(Option<u32>),
     /// The keys that samples can be put together by.
@@ -162,6 +165,7 @@ impl Page {
             Subject::Layout(_) => " layout ",
             Subject::Code(_) => " code ",
             Subject::Threads => " threads on one cache line ",
+            Subject::Measurement => " measurement ",
             Subject::Time(_) => " samples by second ",
             Subject::Group => " group by ",
             Subject::Columns => " columns ",

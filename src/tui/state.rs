@@ -14,6 +14,7 @@ use crate::arrangement::{Arrangement, Fold, Listing};
 use crate::column::Column;
 use crate::config::{Names, TopOptions};
 use crate::header::{Segment, Tone};
+use dataspace_proto::measure::Measure;
 use dataspace_proto::snapshot::{ObjectLine, Snapshot};
 use dataspace_proto::window::Window;
 use ratatui::crossterm::event::{
@@ -60,6 +61,8 @@ pub(super) struct ScreenState {
     pub(super) seen_columns: Vec<Column>,
     /// Keys of the user's own.
     pub(super) own_keys: BTreeMap<String, String>,
+    /// The measurement that the session is for.
+    pub(super) measure: Option<Measure>,
     /// Samples that the history lacks of what is seen through the lens, for a person.
     pub(super) missing: Option<String>,
     /// Said in answer to a key, until the next one.
@@ -108,6 +111,7 @@ impl ScreenState {
             columns: options.screen.columns.clone(),
             seen_columns: Vec::new(),
             own_keys: options.own_keys.clone(),
+            measure: options.measure,
             missing: None,
             message: None,
             is_stale: false,
@@ -125,6 +129,9 @@ impl ScreenState {
         };
         state.trend.note(&state.whole);
         state.select(0);
+        if options.measure.is_some() {
+            state.open(Subject::Measurement);
+        }
         state
     }
 
@@ -236,6 +243,7 @@ impl ScreenState {
             Action::Group => self.open(Subject::Group),
             Action::Columns => self.open(Subject::Columns),
             Action::Time => self.open_time(),
+            Action::Measurement => self.open(Subject::Measurement),
             Action::Threads => self.open(Subject::Threads),
             Action::Layout => {
                 match self.spoken_of().map(|object| Arc::clone(self.descriptor(object))) {

@@ -301,6 +301,7 @@ never\t'Never'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -l sandbox -d 'Reads what the target controls in a process without privileges; off: in this one' -r -f -a "on\t'One is used'
 off\t'All is done in one process'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -s a -l all -d 'Every process of the machine'
+complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -l live -d 'Show it on the screen while it runs, and the report when that is left'
 complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -l intel -d 'Write instructions as the manuals do, destination first'
 complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -l json -d 'Print JSON'
 complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -l csv -d 'Print one line for each row, as spreadsheets take it (RFC 4180)'

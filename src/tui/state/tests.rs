@@ -24,6 +24,7 @@ pub(in crate::tui) fn options() -> TopOptions {
         names: Names::Source,
         has_color: true,
         screen: ScreenSettings::default(),
+        measure: None,
         own_keys: BTreeMap::new(),
         is_ascii: false,
     }

@@ -110,6 +110,11 @@ fn the_code_of_a_function() {
 }
 
 #[test]
+fn a_measurement() {
+    check_sampled("measurement", "m");
+}
+
+#[test]
 fn the_variables_of_a_type() {
     check_sampled("variables", "v");
 }
@@ -229,7 +234,7 @@ fn the_columns_to_choose() {
 
 #[test]
 fn the_page_of_keys() {
-    check("help_80x66", fixture::running(), "?", (80, 66));
+    check("help_80x70", fixture::running(), "?", (80, 70));
 }
 
 #[test]
