@@ -7,7 +7,7 @@ use dataspace_analyzer::index::code_listing::AssemblySyntax;
 /// Order of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum SortBy {
-    /// That of the measurement: latency, misses, faults, time.
+    /// Amount that is measured: latency, misses, faults, time.
     #[default]
     Metric,
     /// Samples.
