@@ -139,10 +139,13 @@ impl DerivedRate {
     }
 }
 
-/// The count of an event over all kinds of core, and whether it was scaled.
+/// The count of an event over all kinds of core, and whether it was scaled; none where it is of less or more than the target.
 fn count(counts: &[EventCount], event: &str) -> Option<(u64, bool)> {
     let mut sum = None;
     for one in counts.iter().filter(|one| one.event == event) {
+        if one.lacks.is_some() {
+            return None;
+        }
         let (known, is_scaled) = sum.unwrap_or((0, false));
         sum = Some((one.count?.saturating_add(known), is_scaled || one.is_scaled()));
     }

@@ -2,11 +2,12 @@
 
 use crate::error::Error;
 use crate::event::EventSelector;
-use crate::event::attr::EventSource;
+use crate::event::attr::{EventSource, Source};
 use crate::system::machine::Machine;
 use crate::system::tracefs::Tracefs;
 use dataspace_proto::broker::MAX_FDS;
 use dataspace_proto::event::Sampling;
+use perf_event_open_sys::bindings as abi;
 
 /// An event that is to be counted, and what reports call it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +93,22 @@ impl CountPlan {
     /// Tells whether it is to be opened on `cpu`.
     pub(crate) fn is_on(&self, cpu: i32) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
+    }
+
+    /// Says what it counts too where it is of whole CPUs, and of named processes or of all.
+    pub(crate) fn tell_whole(&mut self, is_named: bool) {
+        let is_clock = |event: &CountedEvent| {
+            let clocks = [abi::PERF_COUNT_SW_CPU_CLOCK, abi::PERF_COUNT_SW_TASK_CLOCK];
+            clocks.iter().any(|clock| event.source.source == Source::Software(u64::from(*clock)))
+        };
+        let whole = if self.events.iter().any(is_clock) {
+            "of whole CPUs, idle time included"
+        } else if is_named {
+            "of all processes, not only of those that were named"
+        } else {
+            return;
+        };
+        self.lacks.get_or_insert_with(|| whole.to_owned());
     }
 
     /// Tells whether `other` is the same group on another kind of core.

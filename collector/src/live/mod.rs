@@ -165,14 +165,8 @@ impl Live {
         let attacher = Attacher::new(&procfs, &mut plans, &mut rings, binding, features);
         let attacher = attacher.confined(config.is_confined).counting(&mut counted);
         let mut attached = attach(attacher, &target, group.as_ref())?;
-        if target.coverage == Coverage::Cpus
-            && target.watched.is_empty()
-            && !config.comms.is_empty()
-        {
-            let whole = "of all processes, not only of those that were named";
-            for plan in &mut counted {
-                plan.lacks.get_or_insert_with(|| whole.to_owned());
-            }
+        if target.coverage == Coverage::Cpus && target.watched.is_empty() {
+            counted.iter_mut().for_each(|plan| plan.tell_whole(!config.comms.is_empty()));
         }
         attached.warnings.extend(rings.warning.take());
         attached.warnings.extend(config.notes);
