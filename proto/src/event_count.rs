@@ -46,7 +46,7 @@ impl EventCount {
     /// Tells whether something was added for time in which no counter ran.
     #[must_use]
     pub fn is_scaled(&self) -> bool {
-        self.count.is_some_and(|count| count != self.counted)
+        self.count.is_some() && self.running_ns < self.enabled_ns
     }
 }
 

@@ -20,10 +20,11 @@ use crate::session::{self, OpenRecording, Source};
 use crate::text::span;
 use crate::tui::{self, Leave};
 use dataspace_collector::system::machine::Machine;
-use dataspace_proto::measure::Variation;
+use dataspace_proto::governance::EventGovernance;
 use dataspace_proto::snapshot::{EventLine, Snapshot};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr, stdout};
+use std::iter::repeat;
 use std::path::Path;
 use std::time::Duration;
 
@@ -117,6 +118,14 @@ fn watch(
             }
         }
         None => {
+            // An event that is of something else is told at once.
+            let events = &source.snapshot().events;
+            if !events.is_empty()
+                && let Err(failure) = told.samples(events)
+            {
+                top::stop(&*source, &interrupt)?;
+                return Err(failure.into());
+            }
             top::announce(&*source, duration, &mut stderr().lock());
             top::wait_for_end(&*source, duration, &interrupt);
             top::stop(&*source, &interrupt)?;
@@ -141,22 +150,31 @@ impl Told<'_> {
     fn tell(self, source: &dyn Source) -> anyhow::Result<()> {
         let options = self.options;
         let snapshot = source.snapshot();
-        let samples = MeasuredSamples::new(
-            options.request.measure,
-            &snapshot.events,
-            options.condition.clone(),
-            options.span.clone(),
-            self.keys.clone(),
-        )?;
+        let samples = self.samples(&snapshot.events)?;
         let run = self.run_information(&snapshot);
         let mut inspector = Inspector::new(self.policy);
-        let report = MeasureReport::of(source, samples, options.view.clone(), run, &mut inspector)?;
+        let report = MeasureReport::of(
+            source,
+            samples,
+            options.view.clone(),
+            run,
+            options.form == AnswerForm::Json,
+            &mut inspector,
+        )?;
         let mut out = stdout().lock();
         match options.form {
             AnswerForm::Json => json::write(&document::of(&report), &mut out),
             AnswerForm::Csv => Ok(document::write_csv(&report, &mut out)?),
             AnswerForm::Text => Ok(sheet::write(&report, self.has_color, &mut out)?),
         }
+    }
+
+    /// The samples that it is made of, of these events.
+    fn samples(&self, events: &[EventLine]) -> Result<MeasuredSamples, Failure> {
+        let options = self.options;
+        let (condition, span) = (options.condition.clone(), options.span.clone());
+        let measure = options.request.measure;
+        MeasuredSamples::new(measure, events, condition, span, self.keys.clone())
     }
 
     /// Facts about the run, in HP Caliper's order.
@@ -172,18 +190,27 @@ impl Told<'_> {
             "Measured",
             format!("{}, {}", request.measure.name(), span(snapshot.elapsed_ns)),
         ));
-        for event in &snapshot.events {
-            run.push(("Sampled event", self.event(event, is_live)));
+        let governed = snapshot.governance.iter().flat_map(|it| &it.events).map(Some);
+        for (event, governed) in snapshot.events.iter().zip(governed.chain(repeat(None))) {
+            run.push(("Sampled event", self.event(event, governed, is_live)));
         }
         run.push(("Data sampled", data_sampled(request.measure).to_owned()));
         let accounts = header::accounting(snapshot, header::Shares::Shown);
         let accounts: Vec<String> = accounts.into_iter().map(|segment| segment.text).collect();
         run.push(("Accounts", accounts.join(" ")));
+        let quality: Vec<String> =
+            header::cost(snapshot).into_iter().map(|segment| segment.text).collect();
+        run.push(("Quality", quality.join(", ")));
         run
     }
 
     /// An event, its period and how that varied, and the levels that it is of.
-    fn event(&self, event: &EventLine, is_live: bool) -> String {
+    fn event(
+        &self,
+        event: &EventLine,
+        governed: Option<&EventGovernance>,
+        is_live: bool,
+    ) -> String {
         let request = &self.options.request;
         let mut text = event.name.clone();
         match (event.period, event.frequency_hz) {
@@ -192,17 +219,17 @@ impl Told<'_> {
             (None, None) => {}
         }
         if is_live {
-            let most = event.period.map_or(0, |period| request.variation.of(period));
-            text.push_str(&match (most, request.variation) {
-                (0, _) => ", variation none".to_owned(),
-                (_, Variation::PerMille(share)) => {
-                    format!(", variation {} %", f64::from(share) / 10.0)
-                }
-                (_, Variation::Events(n_events)) => format!(", variation {n_events}"),
-            });
-            if most != 0 {
-                text.push_str(" (what inherited the event keeps its period)");
+            let last = governed.and_then(|it| it.period).filter(|_| event.period.is_some());
+            if let Some(last) = last.filter(|last| event.period != Some(*last)) {
+                text.push_str(&format!(", at the end {last}: sampling took too much"));
             }
+            let variation = governed.and_then(|it| it.variation);
+            let usual = event.period.map_or(0, |period| request.variation.of(period));
+            text.push_str(&match (variation, usual) {
+                (Some(most), _) => format!(", variation ±{most}"),
+                (None, 0) => ", variation none".to_owned(),
+                (None, _) => ", variation none (threads inherit it)".to_owned(),
+            });
             text.push_str(match request.levels {
                 dataspace_proto::measure::PrivilegeLevels::All => {
                     ", privilege levels all that are permitted"

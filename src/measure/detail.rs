@@ -11,7 +11,7 @@ use crate::annotation::subject::CodeSearch;
 use crate::arrangement::ObjectNames;
 use crate::session::inspection::Inspector;
 use dataspace_analyzer::history::store::HistoryView;
-use dataspace_analyzer::query::code_sums::{CodeReckoning, SampleFilter, sampled_functions};
+use dataspace_analyzer::query::code_sums::{CodeReckoning, SampleFilter, SampledFunction};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -67,6 +67,8 @@ pub(crate) enum DetailKind {
         column: u16,
         /// Its distance from the function's beginning.
         offset: i64,
+        /// It has a line.
+        has_line: bool,
         /// The line need not be its own alone.
         is_approximate: bool,
     },
@@ -105,11 +107,11 @@ pub(crate) struct FunctionDetail {
     pub(crate) start: u64,
     /// The file of its source.
     pub(crate) file: Option<String>,
-    /// The sums of its samples.
+    /// The sums of the samples at its instructions.
     pub(crate) total: SampleSums,
     /// The number that shares of its rows are of.
     pub(crate) whole: u64,
-    /// Samples of it that are at no instruction: those without a trigger.
+    /// Samples that were reported in it and are at none of its instructions: those without a trigger, or with one elsewhere.
     pub(crate) n_elsewhere: u64,
     /// Its rows.
     pub(crate) rows: Vec<DetailRow>,
@@ -121,6 +123,8 @@ pub(crate) struct DetailSearch<'a> {
     pub(crate) history: &'a HistoryView,
     /// Those that count.
     pub(crate) filter: Option<&'a SampleFilter>,
+    /// The functions in which those were.
+    pub(crate) sampled: &'a [SampledFunction],
     /// The index that is asked about code.
     pub(crate) inspector: &'a mut Inspector,
     /// Sums of instructions.
@@ -141,10 +145,12 @@ impl DetailSearch<'_> {
         function: &str,
         row: &SummaryRow,
     ) -> Option<FunctionDetail> {
-        let sampled = sampled_functions(self.history, self.filter);
-        let found = sampled
-            .iter()
-            .find(|it| &*it.module == module && it.name.as_deref() == Some(function))?;
+        let of_module = || self.sampled.iter().filter(|it| &*it.module == module);
+        let found = of_module().find(|it| it.name.as_deref() == Some(function))?;
+        // Sums are by path: of two files that had one, addresses mean nothing.
+        if of_module().any(|it| it.object != found.object) {
+            return None;
+        }
         let places = found.addresses.iter().map(|(at, n)| (found.object, *at, *n)).collect();
         let mut search = CodeSearch {
             history: self.history,
@@ -170,18 +176,17 @@ impl DetailSearch<'_> {
             DetailRows::Statement => self.statements(&annotation),
             DetailRows::Instruction | DetailRows::All => self.instructions(&annotation),
         };
-        let at_code: u64 = annotation
-            .parts
-            .iter()
-            .map(|part| self.code.within(&annotation.module, part.start, part.end).samples)
-            .sum();
+        let mut total = SampleSums::default();
+        for part in &annotation.parts {
+            total.add(&self.code.within(&annotation.module, part.start, part.end));
+        }
         Some(FunctionDetail {
             module: annotation.module.clone(),
             function: function.to_owned(),
-            start: annotation.parts.first().map_or(0, |part| part.start),
+            start: origin(&annotation),
             file: annotation.files.first().map(|file| file.path.to_string()),
-            n_elsewhere: row.sums.samples.saturating_sub(at_code),
-            total: row.sums.clone(),
+            n_elsewhere: row.sums.samples.saturating_sub(total.samples),
+            total,
             whole: row.shares.total,
             rows,
         })
@@ -193,7 +198,7 @@ impl DetailSearch<'_> {
     }
 
     fn instructions(&self, annotation: &Annotation) -> Vec<DetailRow> {
-        let start = annotation.parts.first().map_or(0, |part| part.start);
+        let start = origin(annotation);
         let mut rows = Vec::new();
         for row in code_rows(annotation) {
             let plain = |kind: DetailKind, text: String| DetailRow {
@@ -224,6 +229,7 @@ impl DetailSearch<'_> {
                     kind: DetailKind::Instruction {
                         column: it.listed.column,
                         offset: it.listed.at.0.wrapping_sub(start).cast_signed(),
+                        has_line: it.line.is_some(),
                         is_approximate: it.line.is_some_and(|line| line.is_approximate),
                     },
                     text: crate::annotation::text::assembly(it),
@@ -264,6 +270,8 @@ impl DetailSearch<'_> {
             let lines = line.line.saturating_sub(around).max(1)..=line.line.saturating_add(around);
             shown.entry(line.file).or_default().extend(lines);
         }
+        let by_line: HashMap<_, _> =
+            with_sums.iter().map(|of| ((of.0.file, of.0.line), of)).collect();
         let mut rows = Vec::new();
         for (file, lines) in shown {
             let Some(known) = annotation.files.get(file) else { continue };
@@ -272,7 +280,7 @@ impl DetailSearch<'_> {
             rows.push(row(DetailKind::File(known.path.to_string()), String::new(), None, none()));
             let mut last = None;
             for number in lines {
-                let of_line = with_sums.iter().find(|(it, _)| (it.file, it.line) == (file, number));
+                let of_line = by_line.get(&(file, number)).copied();
                 let text = known.line(number);
                 if of_line.is_none() && text.is_none() {
                     continue;
@@ -297,6 +305,12 @@ impl DetailSearch<'_> {
     }
 }
 
+/// The address that offsets count from: the beginning of the largest part, for what is seldom executed may lie before it.
+fn origin(annotation: &Annotation) -> u64 {
+    let parts = annotation.parts.iter();
+    parts.max_by_key(|part| part.end.saturating_sub(part.start)).map_or(0, |part| part.start)
+}
+
 /// The name of an object; in brackets where no sample touched it, and instruction and debug information say so.
 fn named(annotation: &Annotation, (object, samples): (&Arc<str>, u64)) -> String {
     let name = annotation.names.spelled(object);
@@ -308,8 +322,9 @@ fn sum_statements(rows: &mut [DetailRow]) {
     let mut sum = SampleSums::default();
     for row in rows.iter_mut().rev() {
         match row.kind {
-            DetailKind::Instruction { .. } => sum.add(&row.sums),
+            DetailKind::Instruction { has_line: true, .. } => sum.add(&row.sums),
             DetailKind::Statement { .. } => row.sums = std::mem::take(&mut sum),
+            DetailKind::Gap(_) => sum = SampleSums::default(),
             _ => {}
         }
     }

@@ -26,7 +26,7 @@ const SCHEMA: u32 = 1;
 pub(crate) struct MeasureDocument<'a> {
     schema: u32,
     measure: &'static str,
-    run: BTreeMap<&'a str, &'a str>,
+    run: Vec<RunFact<'a>>,
     elapsed_ns: u64,
     events: &'a [EventLine],
     accounting: &'a Accounting,
@@ -37,12 +37,20 @@ pub(crate) struct MeasureDocument<'a> {
     by: &'a [String],
     rows_of_span: u64,
     rows_held: u64,
+    truncated: bool,
     total: &'a QueryMetrics,
     rows: &'a [QueryRow],
     summaries: BTreeMap<&'a str, Vec<RowDocument<'a>>>,
     details: Vec<DetailDocument<'a>>,
     threads: Vec<ThreadDocument<'a>>,
     warnings: &'a [String],
+}
+
+/// A line of the run information; some names come more than once.
+#[derive(Debug, Serialize)]
+struct RunFact<'a> {
+    name: &'a str,
+    text: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -99,7 +107,7 @@ struct DetailDocument<'a> {
     function: &'a str,
     address: String,
     file: Option<&'a str>,
-    /// Samples of it that are at no instruction.
+    /// Samples that were reported in it and are at none of its instructions.
     elsewhere: u64,
     total: SumsDocument<'a>,
     rows: Vec<DetailRowDocument<'a>>,
@@ -128,7 +136,7 @@ pub(crate) fn of(report: &MeasureReport) -> MeasureDocument<'_> {
     MeasureDocument {
         schema: SCHEMA,
         measure: report.overview.samples.measure.name(),
-        run: report.run.iter().map(|(name, text)| (*name, &**text)).collect(),
+        run: report.run.iter().map(|(name, text)| RunFact { name, text }).collect(),
         elapsed_ns: report.overview.snapshot.elapsed_ns,
         events: &report.overview.snapshot.events,
         accounting: &report.overview.snapshot.accounting,
@@ -142,6 +150,7 @@ pub(crate) fn of(report: &MeasureReport) -> MeasureDocument<'_> {
         by: &report.answer.by,
         rows_of_span: report.answer.rows_of_span,
         rows_held: report.answer.rows_held,
+        truncated: report.answer.truncated,
         total: &report.answer.total,
         rows: &report.answer.rows,
         summaries: summaries(report, report.overview.summaries.iter().chain(&report.overview.data)),
@@ -227,7 +236,7 @@ fn detail<'a>(report: &'a MeasureReport, detail: &'a FunctionDetail) -> DetailDo
                 document.approximate = *is_approximate;
                 document.out_of_order = *is_out_of_order;
             }
-            DetailKind::Instruction { column, offset, is_approximate } => {
+            DetailKind::Instruction { column, offset, is_approximate, .. } => {
                 document.kind = "instruction";
                 document.column = Some(*column).filter(|column| *column != 0);
                 document.offset = Some(*offset);
@@ -256,9 +265,11 @@ fn detail<'a>(report: &'a MeasureReport, detail: &'a FunctionDetail) -> DetailDo
 }
 
 /// Columns of each line of the sheet.
-const COLUMNS: [FieldColumn; 21] = [
+const COLUMNS: [FieldColumn; 23] = [
     ("section", "/section"),
+    ("thread", "/thread"),
     ("name", "/name"),
+    ("cut", "/cut"),
     ("count", "/count"),
     ("counted", "/counted"),
     ("enabled_ns", "/enabled_ns"),
@@ -294,16 +305,25 @@ pub(crate) fn write_csv(report: &MeasureReport, out: &mut dyn Write) -> io::Resu
         line(&value)?;
     }
     let document = of(report);
-    for (section, rows) in &document.summaries {
-        for row in rows {
-            line(&sheet_row(section, row.name, row, &row.sums)?)?;
+    let sections = [(None, &document.summaries, &document.details)].into_iter();
+    let threads = document.threads.iter().map(|it| (Some(it.thread), &it.summaries, &it.details));
+    for (thread, summaries, details) in sections.chain(threads) {
+        let mut line_of = |mut value: Value| {
+            value["thread"] = json!(thread);
+            line(&value)
+        };
+        for (section, rows) in summaries {
+            for row in rows {
+                line_of(sheet_row(section, row.name, row, &row.sums)?)?;
+            }
         }
-    }
-    for detail in &document.details {
-        let name = format!("{}::{}", detail.module, detail.function);
-        for row in detail.rows.iter().filter(|row| !matches!(row.kind, "gap" | "file" | "inlined"))
-        {
-            line(&sheet_row(row.kind, &name, row, &row.sums)?)?;
+        for detail in details {
+            let name = format!("{}::{}", detail.module, detail.function);
+            let has_code =
+                |row: &&DetailRowDocument<'_>| !matches!(row.kind, "gap" | "file" | "inlined");
+            for row in detail.rows.iter().filter(has_code) {
+                line_of(sheet_row(row.kind, &name, row, &row.sums)?)?;
+            }
         }
     }
     out.flush()

@@ -205,7 +205,7 @@ fn report(measure: Measure, source: &Sampled, view: MeasureView) -> MeasureRepor
     let samples =
         MeasuredSamples::new(measure, &snapshot.events, None, None, BTreeMap::new()).unwrap();
     let run = vec![("Target", "market".to_owned()), ("Measured", measure.name().to_owned())];
-    MeasureReport::of(source, samples, view, run, &mut source.inspector()).unwrap()
+    MeasureReport::of(source, samples, view, run, true, &mut source.inspector()).unwrap()
 }
 
 fn text(report: &MeasureReport) -> String {
@@ -344,8 +344,8 @@ fn faults_in_all_forms() {
     document::write_csv(&report_of_all, &mut csv).unwrap();
     let csv = String::from_utf8(csv).unwrap();
     let n_columns = csv.lines().next().unwrap().split(',').count();
-    assert_eq!(n_columns, 21);
-    assert!(csv.contains("\"count\",\"minor-faults\",288,288,"), "{csv}");
+    assert_eq!(n_columns, 23);
+    assert!(csv.contains("\"count\",,\"minor-faults\",,288,288,"), "{csv}");
 }
 
 #[test]

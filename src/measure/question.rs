@@ -10,7 +10,7 @@ use dataspace_proto::event::EventClass;
 use dataspace_proto::measure::Measure;
 use dataspace_proto::query::{KeyValue, Query, QueryAnswer, QueryMetrics};
 use dataspace_proto::snapshot::EventLine;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Things that samples are summed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,6 +109,9 @@ impl MeasuredSamples {
         let misses = match self.measure {
             // Those that touch no memory count too: all that have a value.
             Measure::Faults | Measure::Time => "(memory || !memory)",
+            Measure::Dcache | Measure::Icache if self.is_strict => {
+                "(memory || !memory) && (level != null ? level != \"L1\" && level != \"L0\" : latency != null)"
+            }
             Measure::Dcache | Measure::Icache => {
                 "(memory || !memory) && (level == null || (level != \"L1\" && level != \"L0\"))"
             }
@@ -220,11 +223,33 @@ impl MeasuredSamples {
         for row in hits.into_iter().flat_map(|answer| answer.rows) {
             found.entry(row.key).or_default().hits += row.metrics.samples;
         }
-        let has_latency = self.scale.is_some();
         let mut rows: Vec<Measured> =
             found.into_iter().map(|(key, sums)| Measured { key, sums }).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.sums.metric(self.measure, has_latency)));
+        self.sort(&mut rows);
         rows
+    }
+
+    fn sort(&self, rows: &mut [Measured]) {
+        let has_latency = self.scale.is_some();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.sums.metric(self.measure, has_latency)));
+    }
+
+    /// Rows of threads with one for each, whose name is the one that most of its samples have: a thread may take others.
+    pub(crate) fn merge_threads(&self, rows: Vec<Measured>) -> Vec<Measured> {
+        let mut merged: Vec<Measured> = Vec::new();
+        let mut places: HashMap<Vec<KeyValue>, usize> = HashMap::new();
+        for row in rows {
+            let thread: Vec<KeyValue> = row.key.iter().take(2).cloned().collect();
+            match places.get(&thread) {
+                Some(&place) => merged[place].sums.add(&row.sums),
+                None => {
+                    places.insert(thread, merged.len());
+                    merged.push(row);
+                }
+            }
+        }
+        self.sort(&mut merged);
+        merged
     }
 
     fn sums(&self, columns: &[KeyValue], metrics: &QueryMetrics) -> SampleSums {

@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn two_kinds_of_core_count_together_and_scaling_is_told() {
         let mut small = counted("cycles", 300);
-        small.counted = 150;
+        (small.counted, small.enabled_ns, small.running_ns) = (150, 10, 5);
         let counts = [counted("cycles", 100), small, counted("instructions", 800)];
         let rates = DerivedRate::all(Measure::Time, &counts, 1);
         assert_eq!((rates[0].value, rates[0].is_scaled), (2.0, true));

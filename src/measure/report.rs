@@ -11,9 +11,9 @@ use crate::session::Source;
 use crate::session::inspection::Inspector;
 use crate::session::question::{Question, mistake};
 use dataspace_analyzer::history::store::HistoryView;
-use dataspace_analyzer::query::code_sums::SampleFilter;
+use dataspace_analyzer::query::code_sums::{SampleFilter, sampled_functions};
 use dataspace_proto::query::{KeyValue, QueryAnswer};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Functions whose code is shown, at most.
 const MAX_DETAILS: usize = 40;
@@ -50,8 +50,10 @@ pub(crate) struct MeasureReport {
     pub(crate) details: Vec<FunctionDetail>,
     /// Sections of single threads.
     pub(crate) threads: Vec<ThreadSection>,
-    /// The rows of the document.
+    /// Rows of the document where it is one; else those of processes.
     pub(crate) answer: QueryAnswer,
+    /// Functions whose code is left out though the cutoffs would leave it, and threads: how many, and why.
+    pub(crate) not_shown: Vec<String>,
 }
 
 impl MeasureReport {
@@ -64,6 +66,7 @@ impl MeasureReport {
         samples: MeasuredSamples,
         view: MeasureView,
         run: Vec<(&'static str, String)>,
+        has_rows: bool,
         inspector: &mut Inspector,
     ) -> anyhow::Result<Self> {
         let findings = source.history(false);
@@ -72,13 +75,15 @@ impl MeasureReport {
             return Err(failure.with_remedy("--history 64M   keeps a million of them").into());
         };
         let overview = MeasureOverview::of(source, samples, &view)?;
-        let by = ROW_KEYS.map(str::to_owned).to_vec();
+        let by = if has_rows { &ROW_KEYS[..] } else { &ROW_KEYS[..1] };
+        let by = by.iter().map(|key| (*key).to_owned()).collect();
         let answer = source.ask(&Question::new(overview.samples.query(by, false))?)?;
         let MeasureOverview { samples, names, total, .. } = &overview;
-        let code = CodeOf { source, history, view: &view, names };
+        let mut code = CodeOf { source, history, view: &view, names, not_shown: BTreeSet::new() };
         let details = code.details(samples, total, inspector)?;
         let threads = code.threads(samples, &overview.summaries[1], inspector)?;
-        Ok(Self { overview, view, run, details, threads, answer })
+        let not_shown = code.not_shown.into_iter().collect();
+        Ok(Self { overview, view, run, details, threads, answer, not_shown })
     }
 }
 
@@ -88,12 +93,13 @@ struct CodeOf<'a> {
     history: &'a HistoryView,
     view: &'a MeasureView,
     names: &'a ObjectNames,
+    not_shown: BTreeSet<String>,
 }
 
 impl CodeOf<'_> {
     /// The code of functions that the cutoffs leave.
     fn details(
-        &self,
+        &mut self,
         samples: &MeasuredSamples,
         total: &SampleSums,
         inspector: &mut Inspector,
@@ -105,6 +111,7 @@ impl CodeOf<'_> {
         let mut search = DetailSearch {
             history: self.history,
             filter: Some(&filter),
+            sampled: &sampled_functions(self.history, Some(&filter)),
             inspector,
             code: &SampledCode::of(&tables[1]),
             view: self.view,
@@ -114,17 +121,28 @@ impl CodeOf<'_> {
         let maker = SummaryMaker { samples, view: self.view, names: self.names, total };
         let mut rows = maker.summary(Dimension::Function, &tables[0], &HashMap::new()).rows;
         maker.share(&mut rows, total, &self.view.detail);
-        let detail = |row: &SummaryRow| {
+        let mut details = Vec::new();
+        let kept = rows.iter().filter(|row| !row.is_cut);
+        for row in kept.clone().take(MAX_DETAILS) {
             let part = |at: usize| row.key.get(at).and_then(text);
-            search.detail(&part(0)?, &part(1)?, row)
-        };
-        let kept = rows.iter().filter(|row| !row.is_cut).take(MAX_DETAILS);
-        Ok(kept.filter_map(detail).collect())
+            let (Some(module), Some(function)) = (part(0), part(1)) else { continue };
+            match search.detail(&module, &function, row) {
+                Some(detail) => details.push(detail),
+                None => {
+                    self.not_shown.insert(format!("{} (it cannot be read)", row.name));
+                }
+            }
+        }
+        let n_more = kept.count().saturating_sub(MAX_DETAILS);
+        if n_more > 0 {
+            self.not_shown.insert(format!("{n_more} functions more (--detail-cutoff chooses)"));
+        }
+        Ok(details)
     }
 
     /// The sections of single threads.
     fn threads(
-        &self,
+        &mut self,
         samples: &MeasuredSamples,
         threads: &Summary,
         inspector: &mut Inspector,
@@ -135,9 +153,14 @@ impl CodeOf<'_> {
             ThreadChoice::One(tid) => row.key.get(1) == Some(&KeyValue::Number(tid.into())),
         };
         let mut sections = Vec::new();
+        let n_more = threads.rows.iter().filter(is_chosen).count().saturating_sub(MAX_THREADS);
+        if n_more > 0 {
+            self.not_shown.insert(format!("{n_more} threads more (--threads TID chooses one)"));
+        }
         for row in threads.rows.iter().filter(is_chosen).take(MAX_THREADS) {
             let tid = row.key.get(1).cloned().unwrap_or_default();
-            let own = format!("thread == {}", text(&tid).unwrap_or_default());
+            let of = |at: usize| row.key.get(at).and_then(text).unwrap_or_default();
+            let own = format!("process == {} && thread == {}", of(0), of(1));
             let condition = match &samples.condition {
                 Some(condition) => format!("({condition}) && {own}"),
                 None => own,

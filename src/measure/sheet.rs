@@ -170,7 +170,10 @@ impl Sheet<'_> {
             self.row(row, &table, shares(&row.sums), total)?;
         }
         if detail.n_elsewhere != 0 {
-            let text = format!("{} samples of it are at no instruction", detail.n_elsewhere);
+            let text = format!(
+                "{} samples were interrupted in it, at instructions elsewhere or at none",
+                detail.n_elsewhere
+            );
             self.printer.toned(text, Tone::Faint)?;
         }
         writeln!(self.printer.out)
@@ -214,7 +217,7 @@ impl Sheet<'_> {
                 let object = if is_alone { object } else { String::new() };
                 (format!("{cells}{number:>10} {mark:>2}{text:<TEXT_WIDTH$}{object}"), Tone::Plain)
             }
-            DetailKind::Instruction { column, offset, is_approximate } => {
+            DetailKind::Instruction { column, offset, is_approximate, .. } => {
                 let place = match (column, is_approximate) {
                     (0, _) => format!(",{offset:#x}"),
                     (column, true) => format!("~{column},{offset:#x}"),
@@ -279,6 +282,10 @@ impl Sheet<'_> {
             ),
         };
         self.printer.toned(held, Tone::Plain)?;
+        if !report.not_shown.is_empty() {
+            self.printer
+                .toned(format!("no code of {}", report.not_shown.join(", ")), Tone::Loss)?;
+        }
         let marks = "(n) sum of a statement, > statement, *> out of order, ~ approximate line or column, - - - - 64 bytes \
                      of code, ~ ~ ~ ~ left out";
         self.printer.toned(marks, Tone::Faint)

@@ -82,7 +82,8 @@ impl MeasureOverview {
             false => &[object, Dimension::Segment],
         };
         let dimensions = [&of_code[..], of_data].concat();
-        let tables = samples.ask(source, &dimensions)?;
+        let mut tables = samples.ask(source, &dimensions)?;
+        tables[1] = samples.merge_threads(std::mem::take(&mut tables[1]));
         let mut total = SampleSums::default();
         tables[0].iter().for_each(|row| total.add(&row.sums));
         let scale = samples.scale.as_ref();
@@ -196,10 +197,13 @@ impl SummaryMaker<'_> {
     pub(super) fn share(&self, rows: &mut [SummaryRow], total: &SampleSums, cutoffs: &CodeCutoffs) {
         let total = self.metric(total);
         let is_in_order = self.view.sort == SortBy::Metric;
+        // What counts until the cumulative share is full is the metric, however rows are shown.
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|at| std::cmp::Reverse(self.metric(&rows[*at].sums)));
         let mut before = 0;
-        for row in rows {
+        for at in order {
+            let row = &mut rows[at];
             let own = self.metric(&row.sums);
-            row.shares = Shares { own, before: is_in_order.then_some(before), total };
             let is_over = before > 0
                 && cutoffs.cumulative_percent < 100.0
                 && percent(before, total) >= cutoffs.cumulative_percent;
@@ -207,6 +211,12 @@ impl SummaryMaker<'_> {
             let has_share = total == 0 || percent(own, total) >= cutoffs.min_percent;
             let n_samples = if total == 0 { row.sums.hits } else { row.sums.samples };
             row.is_cut = is_over || n_samples < cutoffs.min_samples || !has_share;
+            before += own;
+        }
+        let mut before = 0;
+        for row in rows {
+            let own = self.metric(&row.sums);
+            row.shares = Shares { own, before: is_in_order.then_some(before), total };
             before += own;
         }
     }

@@ -23,7 +23,7 @@ pub(crate) enum SortBy {
     HpwFills,
     /// Translations that the kernel made.
     SoftFills,
-    /// Names, and of functions their addresses.
+    /// Names.
     Address,
 }
 

@@ -174,6 +174,8 @@ fn measured(live: &mut LiveConfig, request: &MeasureRequest) -> anyhow::Result<(
         live.events.push(EventSelector::parse(event).map_err(|error| failure(&error.into()))?);
     }
     live.sampling = Some(plan.sampling);
+    // A rate that nobody asked for is raised where sampling costs too much.
+    live.keeps_counts &= request.rate.is_some();
     live.variation = Some(request.variation);
     live.counted = plan.counted;
     live.notes = plan.notes;

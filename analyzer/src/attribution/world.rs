@@ -157,13 +157,20 @@ impl World {
     }
 
     /// The attribution of a sample that tells of a fetch of code at `ip`: what that code touches is not what waited.
-    fn fetch(&mut self, sample: &Sample, ip: Avma) -> Result<Attribution, Needs> {
+    fn fetch(&mut self, sample: &Sample, ip: Avma, is_exact: bool) -> Result<Attribution, Needs> {
         let addr = sample.addr.map(|addr| (addr, AddressSource::Sampled));
         let verdict = Verdict::NotMemory;
         let fetched = Attribution { addr, verdict, ..Attribution::unknown(Reason::Unspecified) };
         match self.site(CodePlace { pid: sample.pid, ip, skid: Skid::Exact }) {
-            Ok(code) => Ok(Attribution { trigger: Some(ip), site: Some(code.site), ..fetched }),
+            Ok(code) => {
+                // Where the hardware may have gone on, what waited is not known to the instruction.
+                let trigger = is_exact.then_some(ip);
+                Ok(Attribution { trigger, site: Some(code.site), ..fetched })
+            }
             Err(NotLocated::Needs(needs)) => Err(needs),
+            Err(NotLocated::Unknown(Reason::JitCode)) => {
+                self.made_code.needs(sample, ip, &mut self.processes).map_or(Ok(fetched), Err)
+            }
             Err(NotLocated::Unknown(_)) => Ok(fetched),
         }
     }
@@ -196,7 +203,8 @@ impl World {
         }
         // A fault on the instruction's own address is a fetch of code, not an access of its operand.
         if kind == EventKind::Fetch || (kind == EventKind::PageFault && sample.addr == Some(ip)) {
-            return Ok(self.fetch(sample, ip)?);
+            let is_exact = kind == EventKind::PageFault || model == SkidModel::Exact;
+            return Ok(self.fetch(sample, ip, is_exact)?);
         }
         let skid = if is_kernel {
             match resumption::is_resumed(registers) {

@@ -16,6 +16,9 @@ const RANGE_SHIFT: u32 = 16;
 /// `memfd_create()` in Linux), and of the directory of POSIX's.
 const SHARED: [&[u8]; 4] = [b"/dev/shm/", b"/SYSV", b"/memfd:", b"/dev/zero"];
 
+/// Beginnings of names with a slash that memory without a file has: perf's own, and of huge pages (`hugetlb_file_setup()`).
+const ANONYMOUS: [&[u8]; 2] = [b"//anon", b"/anon_hugepage"];
+
 /// Kind of memory that a mapping is, by its name.
 pub(crate) fn of_mapping(mmap: &Mmap) -> MemorySegment {
     let is_named = |names: &[&[u8]]| names.iter().any(|name| mmap.path.starts_with(name));
@@ -27,7 +30,7 @@ pub(crate) fn of_mapping(mmap: &Mmap) -> MemorySegment {
         MemorySegment::Shared
     } else if mmap.is_executable {
         MemorySegment::Text
-    } else if mmap.path.first() == Some(&b'/') && !is_named(&[b"//anon"]) {
+    } else if mmap.path.first() == Some(&b'/') && !is_named(&ANONYMOUS) {
         MemorySegment::Data
     } else {
         MemorySegment::Anonymous

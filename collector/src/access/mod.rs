@@ -228,6 +228,7 @@ pub fn is_of_user_code(attr: &[u8]) -> bool {
     const PRIVATE_FIELDS: u32 = abi::PERF_SAMPLE_PHYS_ADDR
         | abi::PERF_SAMPLE_CALLCHAIN
         | abi::PERF_SAMPLE_BRANCH_STACK
+        | abi::PERF_SAMPLE_RAW
         | abi::PERF_SAMPLE_AUX;
     let Some(attr) = attr_bytes::from_bytes(attr) else { return false };
     let is_plain = PLAIN_TYPES.contains(&attr.type_) || attr.type_ >= abi::PERF_TYPE_MAX;

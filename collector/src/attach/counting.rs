@@ -14,6 +14,9 @@ use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::io::Errno;
 use std::path::Path;
 
+/// Counters that are open at most beside samples of whole CPUs: each takes a descriptor, and the exit of its thread longer.
+const MAX_COUNTERS: usize = 16_384;
+
 /// A group that is open on one thread, or on one CPU.
 #[derive(Debug)]
 pub(crate) struct OpenGroup {
@@ -88,8 +91,20 @@ impl<'a> Attacher<'a> {
         }
     }
 
-    /// Counts the threads of each of `watched` one by one, where samples are of whole CPUs.
+    /// Counts the threads of each of `watched` one by one, where samples are of whole CPUs, and there are not too many.
     pub(crate) fn count_tasks(&mut self, watched: &[Watched]) -> Result<(), Error> {
+        let n_threads: usize = watched
+            .iter()
+            .map(|watched| self.procfs.tasks(watched.pid).map_or(1, |tids| tids.len()))
+            .sum();
+        let n_events: usize = self.counted.iter().map(|plan| plan.events.len()).sum();
+        if n_threads * n_events > MAX_COUNTERS {
+            let why = format!("{n_threads} threads are too many to be counted one by one");
+            for plan in self.counted.iter_mut() {
+                plan.lacks.get_or_insert_with(|| why.clone());
+            }
+            return Ok(());
+        }
         let of_samples = self.binding;
         self.only_counts = true;
         self.binding = Binding { inherit: true, is_cpu_wide: false, ..of_samples };

@@ -299,6 +299,7 @@ impl Governor {
                 Sampling::FrequencyHz(hz) => Some(hz),
                 Sampling::Period(_) => None,
             },
+            variation: None,
             sample_cost_ns: event.cost_ns,
             is_off: event.off_since_ns.is_some(),
         };

@@ -18,11 +18,15 @@ pub(crate) struct Lives {
 }
 
 impl Lives {
-    /// Tasks with events of `plans` on `cpus`.
-    pub(crate) fn new(plans: &[EventPlan], cpus: impl Iterator<Item = i32>) -> Self {
+    /// Tasks with events of `plans` on `cpus`, and so many counters.
+    pub(crate) fn new(
+        plans: &[EventPlan],
+        cpus: impl Iterator<Item = i32>,
+        n_counters: u64,
+    ) -> Self {
         // Beside the sampled ones there is one on each CPU that tells of mappings and births.
         let on = |cpu| 1 + plans.iter().filter(|plan| plan.is_on(cpu)).count() as u64;
-        let n_events = cpus.map(on).sum();
+        let n_events = cpus.map(on).sum::<u64>() + n_counters;
         Self { n_events, cost: LifeCost::USUAL, n_births: 0, n_ends: 0, n_alive: 0 }
     }
 
@@ -70,7 +74,7 @@ mod tests {
 
     #[test]
     fn births_and_ends_add_up_and_what_lives_has_its_end_before_it() {
-        let mut lives = Lives::new(&[], [0, 1, 2].into_iter());
+        let mut lives = Lives::new(&[], [0, 1].into_iter(), 1);
         lives.set_cost(LifeCost { birth_ns: 10, end_ns: 100 });
         for _ in 0..5 {
             lives.born();
@@ -85,7 +89,7 @@ mod tests {
 
     #[test]
     fn an_end_that_is_read_before_its_birth_is_one_all_the_same() {
-        let mut lives = Lives::new(&[], [0].into_iter());
+        let mut lives = Lives::new(&[], [0].into_iter(), 0);
         lives.ended();
         assert_eq!(lives.told().exit_ns, 0);
         lives.born();

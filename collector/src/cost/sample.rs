@@ -118,7 +118,7 @@ fn extra(
     at_least: Duration,
     mut work: impl FnMut(),
 ) -> Option<u64> {
-    let event = EventSource { source, sampling, exclude_user: false, exclude_kernel: true };
+    let event = EventSource { source, sampling, exclude_kernel: true, ..EventSource::NOTHING };
     let attr = attr::sampled(&event, Binding::default(), features);
     // Of this thread: what else runs on its CPU meanwhile is not part of it, interrupts are.
     let time = |work: &mut dyn FnMut()| {

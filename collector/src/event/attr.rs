@@ -119,6 +119,8 @@ pub(crate) struct EventSource {
     /// (`perf_swevent_event()` in Linux `kernel/events/core.c`). With a frequency it is: right on
     /// hardware events, a guess on software ones.
     pub(crate) sampling: Sampling,
+    /// Samples of a hardware event say what they stand for, as its period varies.
+    pub(crate) says_period: bool,
     pub(crate) exclude_user: bool,
     pub(crate) exclude_kernel: bool,
 }
@@ -128,6 +130,7 @@ impl EventSource {
     pub(crate) const NOTHING: Self = Self {
         source: Source::Software(abi::PERF_COUNT_SW_DUMMY as u64),
         sampling: Sampling::Period(1),
+        says_period: false,
         exclude_user: false,
         exclude_kernel: true,
     };
@@ -269,7 +272,12 @@ pub(crate) fn sampled(
     };
     attr.sample_type |= SAMPLE_FIELDS;
     match event.sampling {
-        Sampling::Period(period) => attr.__bindgen_anon_1.sample_period = period,
+        Sampling::Period(period) => {
+            attr.__bindgen_anon_1.sample_period = period;
+            if event.says_period && matches!(event.source, Source::Counter(_)) {
+                attr.sample_type |= u64::from(abi::PERF_SAMPLE_PERIOD);
+            }
+        }
         Sampling::FrequencyHz(hz) => {
             attr.set_freq(1);
             attr.__bindgen_anon_1.sample_freq = hz;

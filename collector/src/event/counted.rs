@@ -29,6 +29,22 @@ pub(crate) struct CountedEvent {
     pub(crate) source: EventSource,
 }
 
+impl CountedEvent {
+    fn is_software(&self, configs: &[abi::perf_sw_ids]) -> bool {
+        configs.iter().any(|config| self.source.source == Source::Software(u64::from(*config)))
+    }
+
+    /// Tells whether it counts time.
+    pub(crate) fn is_clock(&self) -> bool {
+        self.is_software(&[abi::PERF_COUNT_SW_CPU_CLOCK, abi::PERF_COUNT_SW_TASK_CLOCK])
+    }
+
+    /// Tells whether only the kernel does what it counts.
+    fn is_of_kernel_alone(&self) -> bool {
+        self.is_software(&[abi::PERF_COUNT_SW_CONTEXT_SWITCHES, abi::PERF_COUNT_SW_CPU_MIGRATIONS])
+    }
+}
+
 /// A group as it is opened: on a hybrid machine one for each kind of core.
 #[derive(Clone, Debug)]
 pub(crate) struct CountPlan {
@@ -73,6 +89,7 @@ impl CountPlan {
                 }
             }
         }
+        plans.iter_mut().for_each(Self::refuse_emptiness);
         plans
     }
 
@@ -95,20 +112,27 @@ impl CountPlan {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
     }
 
-    /// Says what it counts too where it is of whole CPUs, and of named processes or of all.
-    pub(crate) fn tell_whole(&mut self, is_named: bool) {
-        let is_clock = |event: &CountedEvent| {
-            let clocks = [abi::PERF_COUNT_SW_CPU_CLOCK, abi::PERF_COUNT_SW_TASK_CLOCK];
-            clocks.iter().any(|clock| event.source.source == Source::Software(u64::from(*clock)))
-        };
-        let whole = if self.events.iter().any(is_clock) {
+    /// Says what it counts beside the target: what whole CPUs do besides, and whoever is not of those that were named.
+    pub(crate) fn tell_scope(&mut self, is_whole: bool, is_named: bool) {
+        let more = if is_whole && self.events.iter().any(CountedEvent::is_clock) {
             "of whole CPUs, idle time included"
         } else if is_named {
-            "of all processes, not only of those that were named"
+            "of all tasks, not only of those that were named"
         } else {
             return;
         };
-        self.lacks.get_or_insert_with(|| whole.to_owned());
+        self.lacks.get_or_insert_with(|| more.to_owned());
+    }
+
+    /// Refuses it where it is of what only the kernel does, and that is left out: it would count nothing
+    /// (`perf_exclude_event()` in Linux `kernel/events/core.c`).
+    fn refuse_emptiness(&mut self) {
+        let is_empty =
+            |event: &CountedEvent| event.source.exclude_kernel && event.is_of_kernel_alone();
+        if !self.is_settled && self.events.iter().any(is_empty) {
+            let why = "it happens in the kernel, which is left out or may not be counted";
+            self.lacks.get_or_insert_with(|| why.to_owned());
+        }
     }
 
     /// Tells whether `other` is the same group on another kind of core.
@@ -130,6 +154,7 @@ impl CountPlan {
         let can = self.events.iter().all(|event| !event.source.exclude_user);
         if has_kernel && can {
             self.events.iter_mut().for_each(|event| event.source.exclude_kernel = true);
+            self.refuse_emptiness();
         }
         has_kernel && can
     }

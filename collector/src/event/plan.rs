@@ -64,8 +64,12 @@ impl EventPlan {
     /// Leaves out what takes privileges to sample: the kernel's side, and physical addresses.
     pub(crate) fn confine(&mut self) {
         self.source.exclude_kernel = true;
-        if let Source::Counter(Counter { access: Some(access), .. }) = &mut self.source.source {
-            access.has_physical = false;
+        if let Source::Counter(counter) = &mut self.source.source {
+            // What IBS tells of a fetch has its physical address.
+            counter.has_fetch = false;
+            if let Some(access) = &mut counter.access {
+                access.has_physical = false;
+            }
         }
         self.follow_source();
     }

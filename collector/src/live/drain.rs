@@ -233,11 +233,10 @@ impl Drain {
         if !meaning::has_address(self.kinds[event_idx]) {
             sample.addr = None;
         }
-        let is_inherited = open.tid != NO_TASK && sample.tid != open.tid;
-        sample.period =
-            meaning::weight(period, || self.periods.at(event, sample.time_ns, is_inherited));
+        sample.period = meaning::weight(period, || self.periods.at(event, sample.time_ns));
         self.tally.taken_weights[event_idx] += sample.period;
-        if sample.tid != open.tid
+        if open.tid != NO_TASK
+            && sample.tid != open.tid
             && self.suspects.contains(&sample.tid)
             && !self.doubled.contains(&sample.tid)
         {

@@ -204,6 +204,10 @@ impl Reader {
         let of_samples = self.governing.governor.governance(now_ns(), &self.drain.tally.n_taken);
         let lives = self.drain.lives.as_ref().map(Lives::told);
         let target_ns = of_samples.target_ns + lives.map_or(0, |lives| lives.target_ns);
-        Governance { target_ns, lives, ..of_samples }
+        let mut told = Governance { target_ns, lives, ..of_samples };
+        for (event, plan) in told.events.iter_mut().zip(&self.plans) {
+            event.variation = self.varying.as_ref().and_then(|it| it.most(plan, self.binding));
+        }
+        told
     }
 }

@@ -68,7 +68,7 @@ pub struct LiveConfig {
     pub sampling: Option<Sampling>,
     /// Sentences for a person, said once.
     pub notes: Vec<String>,
-    /// Amount by which periods vary while the session runs; what inherited an event keeps its period.
+    /// Amount by which periods vary while the session runs, where the weights of samples stay known.
     pub variation: Option<Variation>,
     /// Groups of events that are counted beside the samples, exactly: they are in [`Collected::counts`].
     ///
@@ -143,6 +143,7 @@ impl Live {
     pub fn open(config: LiveConfig) -> Result<Self, Error> {
         let (procfs, machine) = (Procfs::default(), Machine::read(Path::new("/")));
         let mut plans = plans(&config, &machine, &procfs)?;
+        plans.iter_mut().for_each(|plan| plan.source.says_period = config.variation.is_some());
         let tracefs = Tracefs::new(Path::new("/"));
         let mut counted = CountPlan::all(&config.counted, &machine, &tracefs);
         let mut target = Target::find(&config.target, config.command_output, &procfs)?;
@@ -165,9 +166,9 @@ impl Live {
         let attacher = Attacher::new(&procfs, &mut plans, &mut rings, binding, features);
         let attacher = attacher.confined(config.is_confined).counting(&mut counted);
         let mut attached = attach(attacher, &target, group.as_ref())?;
-        if target.coverage == Coverage::Cpus && target.watched.is_empty() {
-            counted.iter_mut().for_each(|plan| plan.tell_whole(!config.comms.is_empty()));
-        }
+        let is_whole = target.coverage == Coverage::Cpus && target.watched.is_empty();
+        let is_named = !config.comms.is_empty();
+        counted.iter_mut().for_each(|plan| plan.tell_scope(is_whole, is_named));
         attached.warnings.extend(rings.warning.take());
         attached.warnings.extend(config.notes);
         let cpu_watch = cpu_watch(&attached, machine.online_cpus);

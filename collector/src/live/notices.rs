@@ -1,5 +1,6 @@
 //! Records of the reader besides samples: counts, losses, and what a person should know.
 
+use crate::attach::counting::OpenGroup;
 use crate::live::reader::{Reader, Watch};
 use crate::sys::pidfd;
 use crate::target::membership::listed;
@@ -50,10 +51,7 @@ impl Reader {
     }
 
     pub(super) fn tell_counts(&mut self) {
-        let n_counts: usize = self.groups.iter().map(|group| group.fds.len()).sum();
-        if n_counts <= MAX_READ_EACH_SECOND {
-            self.counts.read(&self.groups);
-        }
+        self.counts.read_some(&self.groups);
         let few = self.events.len() <= MAX_READ_EACH_SECOND;
         if few || std::mem::take(&mut self.drain.saw_loss) {
             self.drain.tally.read(&self.events);
@@ -99,8 +97,16 @@ impl Reader {
     pub(super) fn collected(&self) -> Collected {
         let n_dropped = self.sender.n_dropped_samples();
         let collected = self.drain.tally.collected(n_dropped, self.drain.merge.n_late());
-        let counts =
+        let mut counts =
             self.counts.told(&self.counted, self.binding.is_cpu_wide && !self.counts_tasks());
+        let is_doubtful =
+            |it: &&OpenGroup| !it.fds.is_empty() && self.drain.suspects.contains(&it.tid);
+        if self.groups.iter().any(|group| is_doubtful(&group)) {
+            let why = "threads that were born while this was opened may count twice";
+            for count in &mut counts {
+                count.lacks.get_or_insert_with(|| why.to_owned());
+            }
+        }
         Collected { governance: self.governance(), counts, ..collected }
     }
 

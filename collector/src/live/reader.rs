@@ -97,7 +97,7 @@ pub(crate) fn run(
 fn drain(parts: &mut Parts, recorder: Option<Writer>) -> Drain {
     let n_together = if parts.binding.is_cpu_wide { 1 } else { parts.rings.outputs.len() };
     let mut drain = Drain::new(&parts.plans, parts.features, n_together);
-    let Parts { attached, procfs, plans, rings, binding, .. } = parts;
+    let Parts { attached, procfs, plans, counted, rings, binding, .. } = parts;
     drain.tally.read(&attached.events);
     drain.ids = std::mem::take(&mut attached.ids);
     drain.suspects = std::mem::take(&mut attached.suspects);
@@ -107,7 +107,9 @@ fn drain(parts: &mut Parts, recorder: Option<Writer>) -> Drain {
         drain.early(record);
     }
     if !binding.is_cpu_wide {
-        let mut lives = Lives::new(plans, rings.outputs.iter().map(|output| output.cpu));
+        let n_counters = counted.iter().filter(|it| !it.is_refused()).map(|it| it.events.len());
+        let cpus = rings.outputs.iter().map(|output| output.cpu);
+        let mut lives = Lives::new(plans, cpus, n_counters.sum::<usize>() as u64);
         lives.opened(&attached.events);
         drain.lives = Some(lives);
     }

@@ -34,7 +34,7 @@ impl Reader {
             self.hand_on_all(until_ns, BatchSender::flush_or_drop_samples);
         }
         self.drain.tally.close(&self.events);
-        self.drain.periods.end_varying(until_ns);
+        self.end_varying(until_ns);
         self.events.clear();
         // What is on threads counts them on every CPU, and goes on.
         let is_on_cpus = self.binding.is_cpu_wide && !self.counts_tasks();

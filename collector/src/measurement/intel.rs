@@ -8,6 +8,9 @@ use dataspace_proto::measure::{Measure, MeasureRequest};
 /// The load latency, in core cycles, from which on a load is taken for a miss: a hit of the first level takes 5.
 const MISS_CYCLES: u64 = 8;
 
+/// The longest latency of a fetch that `frontend` can ask for: it has 12 bits for it.
+const MAX_FETCH_CYCLES: u64 = 0xfff;
+
 /// Events from one sample to the next: a prime, and so many misses that sampling them costs little.
 const PERIOD: u64 = 10_007;
 
@@ -136,8 +139,11 @@ fn sampled(request: &MeasureRequest, pmu: &Pmu, core: Core) -> Result<Sampled, S
         }
         Measure::Icache => {
             // 0x12: a miss of the first-level instruction cache. 0x06: fetches by latency.
+            if request.threshold.is_some_and(|cycles| cycles > MAX_FETCH_CYCLES) {
+                return Err(format!("a threshold of fetches is {MAX_FETCH_CYCLES} cycles at most"));
+            }
             let frontend = match request.threshold {
-                Some(cycles) => core.bubbles() << 20 | (cycles & 0xfff) << 8 | 0x06,
+                Some(cycles) => core.bubbles() << 20 | cycles << 8 | 0x06,
                 None => 0x12,
             };
             Sampled { events: one(fetches(pmu, core, frontend)?), period, has_threshold: true }

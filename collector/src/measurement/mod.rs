@@ -12,6 +12,9 @@ use dataspace_proto::measure::{Measure, MeasureRequest, PrivilegeLevels};
 use listed::{Listed, Sampled};
 use rustix::io::Errno;
 
+/// Fields of PMUs that are the lowest latency of what is sampled.
+const LATENCY_FIELDS: [&str; 2] = ["ldlat", "fetchlat"];
+
 /// A measurement on a machine.
 #[derive(Clone, Debug)]
 pub struct Measurement {
@@ -36,7 +39,7 @@ impl Measurement {
         let Listed { sampled, groups, notes } = listed(request, machine)?;
         let mut measurement =
             Self { sampled: Vec::new(), sampling: Sampling::Period(1), counted: Vec::new(), notes };
-        measurement.sample(request, sampled)?;
+        measurement.sample(request, sampled, machine)?;
         for group in groups {
             let selector = |(name, event): &(&str, String)| {
                 let text = with_levels(event, levels);
@@ -51,10 +54,16 @@ impl Measurement {
     }
 
     /// Samples what the machine has for it, or the event that was named in its place.
-    fn sample(&mut self, request: &MeasureRequest, sampled: Sampled) -> Result<(), Error> {
-        let events = match &request.event {
-            Some(event) => vec![event.clone()],
-            None => sampled.events,
+    fn sample(
+        &mut self,
+        request: &MeasureRequest,
+        sampled: Sampled,
+        machine: &Machine,
+    ) -> Result<(), Error> {
+        let events = match (&request.event, request.threshold) {
+            (Some(event), Some(cycles)) => vec![bounded(event, cycles, request, machine)?],
+            (Some(event), None) => vec![event.clone()],
+            (None, _) => sampled.events,
         };
         // What cannot be read is told before anything is opened.
         for event in &events {
@@ -72,13 +81,39 @@ fn listed(request: &MeasureRequest, machine: &Machine) -> Result<Listed, Error> 
         Measure::Time => time(machine),
         hardware => of_hardware(request, machine, hardware)?,
     };
-    if request.threshold.is_some() && !listed.sampled.has_threshold {
+    if request.event.is_none() && request.threshold.is_some() && !listed.sampled.has_threshold {
         let name = request.measure.name();
         listed.notes.push(format!(
             "{name}: what is sampled here has no latency, and threshold means nothing"
         ));
     }
     Ok(listed)
+}
+
+/// `event` bounded by a latency: as its PMU spells that.
+fn bounded(
+    event: &str,
+    cycles: u64,
+    request: &MeasureRequest,
+    machine: &Machine,
+) -> Result<String, Error> {
+    let parts = event.split_once('/').and_then(|(pmu, rest)| Some((pmu, rest.rsplit_once('/')?)));
+    if let Some((pmu, (terms, modifiers))) = parts
+        && machine.has_pmu(pmu)
+    {
+        let pmu = machine.pmu(pmu)?;
+        let field = LATENCY_FIELDS.into_iter().find(|field| pmu.field(field).is_some());
+        if let Some(field) = field {
+            let comma = if terms.is_empty() { "" } else { "," };
+            return Ok(format!("{}/{terms}{comma}{field}={cycles}/{modifiers}", pmu.name));
+        }
+    }
+    Err(Error::NoSuchMeasurement {
+        measure: request.measure.name(),
+        why: format!("{event} cannot be bounded by a latency: threshold means nothing for it"),
+        errno: Errno::NOENT,
+        nearest: "without threshold it is sampled as it is",
+    })
 }
 
 fn faults() -> Listed {
@@ -97,8 +132,12 @@ fn time(machine: &Machine) -> Listed {
     let events = vec!["cpu-clock".to_owned()];
     let sampled =
         Sampled { events, period: 1_000_000_000 / DEFAULT_CLOCK_HZ, has_threshold: false };
-    let of_kernel = ["context-switches", "cpu-migrations", "page-faults"];
-    let mut groups = vec![vec![listed::same("task-clock")], of_kernel.map(listed::same).to_vec()];
+    let of_kernel = ["context-switches", "cpu-migrations"];
+    let mut groups = vec![
+        vec![listed::same("task-clock")],
+        of_kernel.map(listed::same).to_vec(),
+        vec![listed::same("page-faults")],
+    ];
     if machine.core_pmus().is_ok_and(|pmus| !pmus.is_empty()) {
         groups.push(["cycles", "instructions"].map(listed::same).to_vec());
         groups.push(["branches", "branch-misses"].map(listed::same).to_vec());

@@ -360,14 +360,73 @@ fn without_a_pmu_faults_and_time_are_what_there_is() {
     let time = usual("virtual", Measure::Time);
     assert_eq!(sampled("virtual", &time), [(1, 0, 0, 0)]);
     // CONTEXT_SWITCHES 3, CPU_MIGRATIONS 4.
-    let others = group(&[("context-switches", 3), ("cpu-migrations", 4), ("page-faults", 2)]);
-    assert_eq!(counted("virtual", &time), [group(&[("task-clock", 1)]), others]);
+    let others = group(&[("context-switches", 3), ("cpu-migrations", 4)]);
+    let counts = counted("virtual", &time);
+    assert_eq!(counts, [group(&[("task-clock", 1)]), others, group(&[("page-faults", 2)])]);
     for measure in [Measure::Dcache, Measure::Dtlb, Measure::Icache, Measure::Itlb] {
         let error = plan("virtual", &MeasureRequest::new(measure)).unwrap_err();
         assert_eq!(error.kind(), crate::error::ErrorKind::MachineCannot);
         let text = error.to_string();
         assert!(text.contains("no PMU") && text.contains("nearest"), "{text}");
     }
+}
+
+#[test]
+fn what_only_the_kernel_does_is_not_counted_as_nothing() {
+    let request =
+        MeasureRequest { levels: PrivilegeLevels::User, ..MeasureRequest::new(Measure::Time) };
+    let time = plan("virtual", &request).unwrap();
+    let (machine, tracefs) = (Fixture::new("virtual"), Tracefs::new("/nonexistent".as_ref()));
+    let plans = CountPlan::all(&time.counted, &machine.machine(), &tracefs);
+    let refused: Vec<(&str, bool)> =
+        plans.iter().map(|plan| (plan.events[0].name.as_str(), plan.is_refused())).collect();
+    assert_eq!(
+        refused,
+        [("task-clock", false), ("context-switches", true), ("page-faults", false)]
+    );
+    // The same where the kernel's side turns out to be refused.
+    let all = plan("virtual", &MeasureRequest::new(Measure::Time)).unwrap();
+    let mut plans = CountPlan::all(&all.counted, &machine.machine(), &tracefs);
+    assert!(plans.iter().all(|plan| !plan.is_refused()));
+    assert!(plans.iter_mut().all(CountPlan::leave_kernel_out));
+    assert!(plans[1].is_refused() && !plans[2].is_refused());
+}
+
+#[test]
+fn a_threshold_is_asked_of_the_event_that_was_named() {
+    let with = |machine, measure, event: &str, cycles| {
+        let (threshold, event) = (Some(cycles), Some(event.to_owned()));
+        plan(machine, &MeasureRequest { threshold, event, ..MeasureRequest::new(measure) })
+    };
+    let loads = with("skylake", Measure::Dcache, "cpu/mem-loads/P", 64).unwrap();
+    assert_eq!(sampled("skylake", &loads), [(4, 0x1cd, 64, 3)]);
+    let none = with("skylake", Measure::Dcache, "mem-stores", 64).unwrap_err().to_string();
+    assert!(none.contains("mem-stores cannot be bounded"), "{none}");
+    let fetches = |cycles| {
+        let threshold = Some(cycles);
+        plan("skylake", &MeasureRequest { threshold, ..MeasureRequest::new(Measure::Icache) })
+    };
+    // `frontend`: bubbles in bits 20 to 22, the latency in bits 8 to 19.
+    assert_eq!(sampled("skylake", &fetches(4_095).unwrap())[0].2, 0x4f_ff06);
+    let long = fetches(4_096).unwrap_err().to_string();
+    assert!(long.contains("4095 cycles at most"), "{long}");
+}
+
+#[test]
+fn samples_of_a_counter_whose_period_varies_say_what_they_stand_for() {
+    let (machine, tracefs) = (Fixture::new("skylake"), Tracefs::new("/nonexistent".as_ref()));
+    let says_period = |event: &str| {
+        let selector = EventSelector::parse(event).unwrap();
+        let plans = selector.plan(Some(Sampling::Period(1_000)), &machine.machine(), &tracefs);
+        let mut source = plans.unwrap()[0].source;
+        source.says_period = true;
+        let attr = attr::sampled(&source, Binding::default(), KernelFeatures::default());
+        // PERF_SAMPLE_PERIOD is bit 8.
+        word(&attr, SAMPLE_TYPE) >> 8 & 1 == 1
+    };
+    assert!(says_period("cpu/mem-loads,ldlat=8/P") && says_period("cycles"));
+    // With it a software event would ignore its period.
+    assert!(!says_period("cpu-clock") && !says_period("page-faults"));
 }
 
 #[test]

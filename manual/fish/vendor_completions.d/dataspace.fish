@@ -271,13 +271,13 @@ complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -s s -l sam
 complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -l max-overhead -d 'Sample less where sampling takes more than this share of the target\'s CPU time: 0.5%, 3%, off [default: 1%, but with a rate in -s every Nth fault]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -s m -l mmap-pages -d 'Pages of each CPU\'s ring, a power of two [default: 512 KiB]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -l duration -d 'Stop after so long: 5, 0.5, 10s, 1m' -r
-complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -l sort-by -d 'Order of the rows [default: what is measured]' -r -f -a "metric\t'That of the measurement: latency, misses, faults, time'
+complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -l sort-by -d 'Order of the rows [default: what is measured]' -r -f -a "metric\t'Amount that is measured: latency, misses, faults, time'
 samples\t'Samples'
 average\t'Latency of a sample on average'
 l2-fills\t'Translations that the second level had'
 hpw-fills\t'Translations that the hardware walked for'
 soft-fills\t'Translations that the kernel made'
-address\t'Names, and of functions their addresses'"
+address\t'Names'"
 complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -l summary-cutoff -d 'Leave out of summaries what has less: percent of the whole, cumulative percent, samples' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -l detail-cutoff -d 'Show no code of functions that have less' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand measure" -s r -l report-details -d 'Rows of the code of functions' -r -f -a "statement\t'Statements alone'

@@ -29,6 +29,15 @@ impl Frame {
         figures.window = cut(&figures.window);
         figures.events.truncate(MAX_EVENTS);
         figures.events.iter_mut().for_each(|event| *event = cut(event));
+        figures.counts.truncate(Figures::MAX_COUNTS);
+        for count in &mut figures.counts {
+            (count.event, count.selector) = (cut(&count.event), cut(&count.selector));
+            count.lacks = count.lacks.as_deref().map(cut);
+        }
+        let mut counted = HashSet::new();
+        figures
+            .counts
+            .retain(|count| counted.insert((count.event.clone(), count.selector.clone())));
         figures.objects.truncate(Figures::MAX_OBJECTS);
         let mut names = HashSet::new();
         figures.objects.retain_mut(|(name, _)| {
@@ -57,6 +66,7 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dataspace_proto::event_count::EventCount;
 
     #[test]
     fn what_a_worker_says_is_cut_to_what_an_honest_one_says() {
@@ -66,6 +76,13 @@ mod tests {
             target: long.clone(),
             events: vec![long.clone(); 10_000],
             window: long.clone(),
+            counts: (0..10_000)
+                .map(|n| EventCount {
+                    event: if n < 2 { format!("{long}{n}") } else { n.to_string() },
+                    lacks: Some(long.clone()),
+                    ..EventCount::default()
+                })
+                .collect(),
             objects: [
                 vec![object(&long); 3],
                 (0..10_000).map(|n| object(&format!("{n}"))).collect(),
@@ -75,6 +92,9 @@ mod tests {
         };
         let event = Sealed::seal(Sealed::blank().unwrap()).unwrap();
         let Frame { figures, .. } = Frame::made(event, figures);
+        // The first two are alike once they are cut.
+        assert_eq!(figures.counts.len(), Figures::MAX_COUNTS - 1);
+        assert!(figures.counts.iter().all(|count| count.event.len() <= 500));
         assert_eq!([&figures.target, &figures.window].map(String::len), [500; 2]);
         assert!(
             figures.events.len() == 64 && figures.events.iter().all(|event| event.len() == 500)
