@@ -228,7 +228,9 @@ impl Told<'_> {
             text.push_str(&match (variation, usual) {
                 (Some(most), _) => format!(", variation ±{most}"),
                 (None, 0) => ", variation none".to_owned(),
-                (None, _) => ", variation none (threads inherit it)".to_owned(),
+                (None, _) => {
+                    ", variation none since threads were born, which inherit the period".to_owned()
+                }
             });
             text.push_str(match request.levels {
                 dataspace_proto::measure::PrivilegeLevels::All => {

@@ -56,8 +56,8 @@ pub(crate) struct Drain {
     pub(crate) saw_loss: bool,
     /// Cost of births and ends; `None` where tasks have no events.
     pub(crate) lives: Option<Lives>,
-    /// A task was born since events were opened, and has inherited them.
-    pub(crate) saw_birth: bool,
+    /// Time when the first task was born since events were opened, which has inherited them.
+    pub(crate) first_birth_ns: Option<u64>,
     pub(crate) n_side_band_lost: u64,
     pub(crate) n_corrupt_rings: u64,
     pub(crate) undecoded: Undecoded,
@@ -93,7 +93,7 @@ impl Drain {
             saw_leader_exit: false,
             saw_loss: false,
             lives: None,
-            saw_birth: false,
+            first_birth_ns: None,
             n_side_band_lost: 0,
             n_corrupt_rings: 0,
             undecoded: Undecoded::default(),
@@ -290,8 +290,9 @@ impl Drain {
                 self.saw_leader_exit |= exit.pid == exit.tid;
                 self.lives.as_mut().map(Lives::ended);
             }
-            Record::Fork(_) => {
-                self.saw_birth = true;
+            Record::Fork(fork) => {
+                let first_ns = self.first_birth_ns.unwrap_or(u64::MAX);
+                self.first_birth_ns = Some(first_ns.min(fork.time_ns));
                 self.lives.as_mut().map(Lives::born);
             }
             Record::Namespace(namespace) if Some(namespace.mount) == self.own_mount => {

@@ -127,7 +127,7 @@ impl Reader {
             let began_ns = now_ns();
             // What inherited an event keeps its period, and a thread that is being born while
             // events are switched on may stay blind.
-            let has_heirs = self.binding.inherit && self.drain.saw_birth;
+            let has_heirs = self.has_heirs();
             match decision {
                 Decision::Sample(sampling) => {
                     let sampling = self.plans[event_idx].rounded(sampling);
@@ -181,6 +181,11 @@ impl Reader {
         }
     }
 
+    /// Tells whether tasks were born that have inherited the events that are open.
+    pub(super) const fn has_heirs(&self) -> bool {
+        self.binding.inherit && self.drain.first_birth_ns.is_some()
+    }
+
     fn tell_change(&mut self, event_idx: usize, sampling: Sampling) {
         let governance = self.governance();
         let name = &self.plans[event_idx].event.name;
@@ -206,7 +211,7 @@ impl Reader {
         let target_ns = of_samples.target_ns + lives.map_or(0, |lives| lives.target_ns);
         let mut told = Governance { target_ns, lives, ..of_samples };
         for (event, plan) in told.events.iter_mut().zip(&self.plans) {
-            event.variation = self.varying.as_ref().and_then(|it| it.most(plan, self.binding));
+            event.variation = self.varying.as_ref().and_then(|it| it.most(plan, self.has_heirs()));
         }
         told
     }

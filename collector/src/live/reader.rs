@@ -230,7 +230,7 @@ impl Reader {
             let until_ns = (*previous_began_ns).min(self.drain.read_to_ns.unwrap_or(u64::MAX));
             self.hand_on(until_ns, BatchSender::flush_or_drop_samples);
             self.govern(began_ns, watch);
-            self.vary(began_ns);
+            self.vary(began_ns, watch);
             if began_ns >= self.next_tick_ns {
                 self.tell_removed(watch);
                 self.tick();

@@ -44,7 +44,7 @@ impl Reader {
         }
         self.drain.ids.clear();
         self.drain.suspects.clear();
-        self.drain.saw_birth = false;
+        self.drain.first_birth_ns = None;
         if !self.binding.is_cpu_wide {
             self.drain.tally.set_cpus(&self.plans, self.rings.outputs.len());
         }

@@ -2,8 +2,8 @@
 
 use crate::attach::OpenEvent;
 use crate::event::EventPlan;
-use crate::event::attr::{Binding, Source};
-use crate::live::reader::Reader;
+use crate::event::attr::Source;
+use crate::live::reader::{Reader, Watch};
 use crate::sys::clock::now_ns;
 use crate::sys::open;
 use dataspace_proto::event::{EventIdx, Sampling};
@@ -24,9 +24,9 @@ const MAX_CHANGE: u64 = 1 << 62;
 
 /// Tells whether the weights of an event's samples stay known while its period varies. A counter of the processor says with
 /// each sample what it stood for; a software event cannot, and tasks that are born inherit the period of the moment
-/// (`_perf_event_period()`, `inherit_event()` in Linux `kernel/events/core.c`).
-pub(super) const fn can_vary(plan: &EventPlan, binding: Binding) -> bool {
-    matches!(plan.source.source, Source::Counter(_)) || !binding.inherit
+/// (`_perf_event_period()`, `inherit_event()` in Linux `kernel/events/core.c`), which then stays.
+const fn can_vary(plan: &EventPlan, has_heirs: bool) -> bool {
+    matches!(plan.source.source, Source::Counter(_)) || !has_heirs
 }
 
 /// Periods of a session that vary.
@@ -37,23 +37,21 @@ pub(super) struct Varying {
     random: u64,
     /// Samples of each event when its period was last changed.
     n_taken: Vec<u64>,
+    /// Time of the last change since events were opened.
+    changed_ns: Option<u64>,
 }
 
 impl Varying {
     pub(super) const fn new(variation: Variation, began_ns: u64) -> Self {
-        Self {
-            variation,
-            next_ns: began_ns + BETWEEN_NS,
-            random: began_ns | 1,
-            n_taken: Vec::new(),
-        }
+        let (next_ns, random) = (began_ns + BETWEEN_NS, began_ns | 1);
+        Self { variation, next_ns, random, n_taken: Vec::new(), changed_ns: None }
     }
 
     /// The most that the period of an event differs from its usual one; none where it does not vary.
-    pub(super) fn most(&self, plan: &EventPlan, binding: Binding) -> Option<u64> {
+    pub(super) fn most(&self, plan: &EventPlan, has_heirs: bool) -> Option<u64> {
         let Sampling::Period(period) = plan.source.sampling else { return None };
         let most = self.variation.of(period).min(MAX_CHANGE);
-        (most != 0 && can_vary(plan, binding)).then_some(most)
+        (most != 0 && can_vary(plan, has_heirs)).then_some(most)
     }
 
     /// A period around `period`.
@@ -70,16 +68,24 @@ impl Varying {
 
 impl Reader {
     /// Gives the events that have taken enough samples another period around their usual one.
-    pub(super) fn vary(&mut self, time_ns: u64) {
+    pub(super) fn vary(&mut self, time_ns: u64, watch: &Watch<'_>) {
         let Some(mut varying) = self.varying.take_if(|varying| time_ns >= varying.next_ns) else {
             return;
         };
         varying.next_ns = time_ns + BETWEEN_NS;
+        let born_ns = self.drain.first_birth_ns.filter(|_| self.binding.inherit);
+        if let (Some(born_ns), Some(changed_ns)) = (born_ns, varying.changed_ns)
+            && born_ns < changed_ns
+        {
+            // A birth that was told of too late for the change has the period before: all begin again at the usual one.
+            self.varying = Some(varying);
+            return self.reattach(watch);
+        }
         varying.n_taken.resize(self.plans.len(), 0);
         for event_idx in 0..self.plans.len() {
             let plan = &self.plans[event_idx];
             let (Sampling::Period(period), Some(most)) =
-                (plan.source.sampling, varying.most(plan, self.binding))
+                (plan.source.sampling, varying.most(plan, self.has_heirs()))
             else {
                 continue;
             };
@@ -94,7 +100,9 @@ impl Reader {
             let wanted = plan.rounded(Sampling::Period(varying.around(period, most)));
             if let Sampling::Period(varied) = wanted {
                 self.each(event_idx, |fd| open::set_period(fd, varied));
-                self.drain.periods.set(EventIdx(event_idx as u16), now_ns(), varied);
+                let changed_ns = now_ns();
+                self.drain.periods.set(EventIdx(event_idx as u16), changed_ns, varied);
+                varying.changed_ns = Some(changed_ns);
             }
         }
         self.varying = Some(varying);
@@ -104,6 +112,7 @@ impl Reader {
     pub(super) fn end_varying(&mut self, from_ns: u64) {
         let Some(varying) = &mut self.varying else { return };
         varying.n_taken.clone_from(&self.drain.tally.n_taken);
+        varying.changed_ns = None;
         for (event_idx, plan) in self.plans.iter().enumerate() {
             if let Sampling::Period(period) = plan.source.sampling {
                 self.drain.periods.set(EventIdx(event_idx as u16), from_ns, period);
