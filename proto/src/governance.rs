@@ -58,7 +58,7 @@ pub struct EventGovernance {
     /// Samples a second, where a frequency was asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub frequency_hz: Option<u64>,
-    /// Most that its period varies by around that, so that samples do not march in step with a loop.
+    /// Most that its period was varied by around that, so that samples do not march in step with a loop.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub variation: Option<u64>,
     /// Cost of a sample to the target, calibrated when the session began.

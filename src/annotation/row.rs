@@ -84,7 +84,7 @@ pub(crate) fn code_rows(annotation: &Annotation) -> Vec<CodeRow<'_>> {
             rows.push(CodeRow::CacheLine { start: cache_line(start), into: 0 });
         }
         n_left_out = 0;
-        if is_new || state.is_interrupted {
+        if is_new || state.is_interrupted || is_apart {
             state.push_statement(annotation, at, &is_kept, &mut rows);
         }
         rows.push(CodeRow::Instruction(instruction));

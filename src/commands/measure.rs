@@ -229,7 +229,8 @@ impl Told<'_> {
                 (Some(most), _) => format!(", variation ±{most}"),
                 (None, 0) => ", variation none".to_owned(),
                 (None, _) => {
-                    ", variation none since threads were born, which inherit the period".to_owned()
+                    ", variation none: threads inherit the period, or there were few samples"
+                        .to_owned()
                 }
             });
             text.push_str(match request.levels {

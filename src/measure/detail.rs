@@ -113,6 +113,8 @@ pub(crate) struct FunctionDetail {
     pub(crate) whole: u64,
     /// Samples that were reported in it and are at none of its instructions: those without a trigger, or with one elsewhere.
     pub(crate) n_elsewhere: u64,
+    /// Other functions of the same name, whose code is not shown.
+    pub(crate) n_namesakes: usize,
     /// Its rows.
     pub(crate) rows: Vec<DetailRow>,
 }
@@ -162,6 +164,8 @@ impl DetailSearch<'_> {
         let mut reckoning = CodeReckoning::new(found.object, &found.listing.parts, self.filter);
         reckoning.add(self.history);
         let sums = reckoning.finish(self.history);
+        let n_elsewhere = sums.n_reported_waited_elsewhere + sums.n_without_trigger();
+        let n_namesakes = found.others.len();
         let cutoffs = CodeCutoffs { min_samples: 1, ..CodeCutoffs::NONE };
         let events = self.history.events().to_vec();
         let annotation = Annotation::new(
@@ -185,7 +189,8 @@ impl DetailSearch<'_> {
             function: function.to_owned(),
             start: origin(&annotation),
             file: annotation.files.first().map(|file| file.path.to_string()),
-            n_elsewhere: row.sums.samples.saturating_sub(total.samples),
+            n_elsewhere,
+            n_namesakes,
             total,
             whole: row.shares.total,
             rows,

@@ -43,6 +43,8 @@ pub(crate) struct MeasureDocument<'a> {
     summaries: BTreeMap<&'a str, Vec<RowDocument<'a>>>,
     details: Vec<DetailDocument<'a>>,
     threads: Vec<ThreadDocument<'a>>,
+    /// Code and threads that are left out for their number, or because they cannot be read.
+    not_shown: &'a [String],
     warnings: &'a [String],
 }
 
@@ -165,6 +167,7 @@ pub(crate) fn of(report: &MeasureReport) -> MeasureDocument<'_> {
                 details: thread.details.iter().map(|it| detail(report, it)).collect(),
             })
             .collect(),
+        not_shown: &report.not_shown,
         warnings: &report.overview.snapshot.warnings,
     }
 }
@@ -265,7 +268,7 @@ fn detail<'a>(report: &'a MeasureReport, detail: &'a FunctionDetail) -> DetailDo
 }
 
 /// Columns of each line of the sheet.
-const COLUMNS: [FieldColumn; 23] = [
+const COLUMNS: [FieldColumn; 24] = [
     ("section", "/section"),
     ("thread", "/thread"),
     ("name", "/name"),
@@ -274,6 +277,7 @@ const COLUMNS: [FieldColumn; 23] = [
     ("counted", "/counted"),
     ("enabled_ns", "/enabled_ns"),
     ("running_ns", "/running_ns"),
+    ("lacks", "/lacks"),
     ("percent", "/percent"),
     ("samples", "/samples"),
     ("hits", "/hits"),

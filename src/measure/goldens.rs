@@ -344,7 +344,7 @@ fn faults_in_all_forms() {
     document::write_csv(&report_of_all, &mut csv).unwrap();
     let csv = String::from_utf8(csv).unwrap();
     let n_columns = csv.lines().next().unwrap().split(',').count();
-    assert_eq!(n_columns, 23);
+    assert_eq!(n_columns, 24);
     assert!(csv.contains("\"count\",,\"minor-faults\",,288,288,"), "{csv}");
 }
 

@@ -3,6 +3,7 @@
 use dataspace_proto::event_count::EventCount;
 use dataspace_proto::measure::Measure;
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Form of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,7 @@ const RATES: [(Measure, &str, &str, &str, Form); 22] = [
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct DerivedRate {
     /// Its name.
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// Its value.
     pub(crate) value: f64,
     /// `percent`, `per thousand`, `per second` or nothing.
@@ -118,11 +119,12 @@ impl DerivedRate {
         let of_measure = RATES.iter().filter(|(of, ..)| *of == measure);
         of_measure
             .filter_map(|&(_, name, event, per, form)| {
-                let (count, is_scaled) = count(counts, event)?;
-                let (per, is_per_scaled) = match form {
-                    Form::Cpus => (elapsed_ns, false),
-                    _ => self::count(counts, per)?,
-                };
+                let per = (form != Form::Cpus).then_some(per);
+                let ([(count, is_scaled), mut of], kinds) = sums(counts, event, per)?;
+                if per.is_none() {
+                    of = (elapsed_ns, false);
+                }
+                let (per, is_per_scaled) = of;
                 if per == 0 {
                     return None;
                 }
@@ -133,23 +135,50 @@ impl DerivedRate {
                     Form::PerCpuSecond => (ratio * 1e9, "per second"),
                     Form::Ratio | Form::Cpus => (ratio, ""),
                 };
+                let name = format!("{name}{kinds}");
                 Some(Self { name, value, unit, is_scaled: is_scaled || is_per_scaled })
             })
             .collect()
     }
 }
 
-/// The count of an event over all kinds of core, and whether it was scaled; none where it is of less or more than the target.
-fn count(counts: &[EventCount], event: &str) -> Option<(u64, bool)> {
-    let mut sum = None;
+/// Counts of an event by kind of core, each with whether it was scaled; none where one is of less or more than the target. What is
+/// not of one kind has no name there.
+fn by_kind<'a>(counts: &'a [EventCount], event: &str) -> Option<BTreeMap<&'a str, (u64, bool)>> {
+    let mut kinds: BTreeMap<&str, (u64, bool)> = BTreeMap::new();
     for one in counts.iter().filter(|one| one.event == event) {
         if one.lacks.is_some() {
             return None;
         }
-        let (known, is_scaled) = sum.unwrap_or((0, false));
-        sum = Some((one.count?.saturating_add(known), is_scaled || one.is_scaled()));
+        let sum = kinds.entry(kind(one)).or_default();
+        *sum = (sum.0.saturating_add(one.count?), sum.1 || one.is_scaled());
     }
-    sum
+    (!kinds.is_empty()).then_some(kinds)
+}
+
+/// The kind of core that a count is of, where there are several: `cpu_core`.
+fn kind(count: &EventCount) -> &str {
+    let pmu = count.selector.split_once('/').map_or("", |(pmu, _)| pmu);
+    if pmu.starts_with("cpu_") { pmu } else { "" }
+}
+
+/// Sums of two counts over the kinds of core that have both, and the names of those where they are not all of the machine's.
+fn sums(
+    counts: &[EventCount],
+    event: &str,
+    per: Option<&str>,
+) -> Option<([(u64, bool); 2], String)> {
+    let all: BTreeSet<&str> = counts.iter().map(kind).filter(|kind| !kind.is_empty()).collect();
+    let event = by_kind(counts, event)?;
+    let per = per.map_or_else(|| Some(event.clone()), |per| by_kind(counts, per))?;
+    let both: Vec<&str> = event.keys().filter(|kind| per.contains_key(*kind)).copied().collect();
+    let sum = |of: &BTreeMap<&str, (u64, bool)>| {
+        let kept = both.iter().map(|kind| of[kind]);
+        kept.fold((0u64, false), |sum, own| (sum.0.saturating_add(own.0), sum.1 || own.1))
+    };
+    let is_whole = both == [""] || both.len() == all.len();
+    let names = if is_whole { String::new() } else { format!(" ({})", both.join(", ")) };
+    (!both.is_empty()).then(|| ([sum(&event), sum(&per)], names))
 }
 
 #[cfg(test)]
@@ -187,10 +216,36 @@ mod tests {
     }
 
     #[test]
+    fn what_one_kind_of_core_counts_is_put_to_what_that_kind_did() {
+        let of = |event: &str, pmu: &str, count| EventCount {
+            selector: format!("{pmu}/event=0x3c/"),
+            ..counted(event, count)
+        };
+        let counts = [
+            of("dtlb-load-walk-cycles", "cpu_core", 100),
+            of("cycles", "cpu_core", 1_000),
+            of("cycles", "cpu_atom", 9_000),
+            of("loads", "cpu_core", 300),
+            of("loads", "cpu_atom", 100),
+            of("dtlb-load-walks", "cpu_core", 3),
+            of("dtlb-load-walks", "cpu_atom", 1),
+        ];
+        let rates = DerivedRate::all(Measure::Dtlb, &counts, 1);
+        let shown: Vec<_> = rates.iter().map(|rate| (&*rate.name, rate.value)).collect();
+        assert_eq!(
+            shown,
+            [
+                ("loads that walked the page tables", 1.0),
+                ("cycles in page walks of loads (cpu_core)", 10.0)
+            ]
+        );
+    }
+
+    #[test]
     fn time_is_in_cpus() {
         let counts = [counted("task-clock", 3_000_000_000), counted("context-switches", 30)];
         let rates = DerivedRate::all(Measure::Time, &counts, 2_000_000_000);
-        let shown: Vec<_> = rates.iter().map(|rate| (rate.name, rate.value)).collect();
+        let shown: Vec<_> = rates.iter().map(|rate| (&*rate.name, rate.value)).collect();
         assert_eq!(shown, [("CPUs used", 1.5), ("context switches per second of CPU", 10.0)]);
     }
 }

@@ -80,7 +80,7 @@ impl MeasureReport {
         let answer = source.ask(&Question::new(overview.samples.query(by, false))?)?;
         let MeasureOverview { samples, names, total, .. } = &overview;
         let mut code = CodeOf { source, history, view: &view, names, not_shown: BTreeSet::new() };
-        let details = code.details(samples, total, inspector)?;
+        let details = code.details(samples, total, "", inspector)?;
         let threads = code.threads(samples, &overview.summaries[1], inspector)?;
         let not_shown = code.not_shown.into_iter().collect();
         Ok(Self { overview, view, run, details, threads, answer, not_shown })
@@ -97,11 +97,12 @@ struct CodeOf<'a> {
 }
 
 impl CodeOf<'_> {
-    /// The code of functions that the cutoffs leave.
+    /// The code of functions that the cutoffs leave; `of` are words for whose it is.
     fn details(
         &mut self,
         samples: &MeasuredSamples,
         total: &SampleSums,
+        of: &str,
         inspector: &mut Inspector,
     ) -> anyhow::Result<Vec<FunctionDetail>> {
         let dimensions = [Dimension::Function, Dimension::Instruction];
@@ -129,13 +130,13 @@ impl CodeOf<'_> {
             match search.detail(&module, &function, row) {
                 Some(detail) => details.push(detail),
                 None => {
-                    self.not_shown.insert(format!("{} (it cannot be read)", row.name));
+                    self.not_shown.insert(format!("{}{of} (it cannot be read)", row.name));
                 }
             }
         }
         let n_more = kept.count().saturating_sub(MAX_DETAILS);
         if n_more > 0 {
-            self.not_shown.insert(format!("{n_more} functions more (--detail-cutoff chooses)"));
+            self.not_shown.insert(format!("{n_more} functions more{of} (--detail-cutoff chooses)"));
         }
         Ok(details)
     }
@@ -155,7 +156,7 @@ impl CodeOf<'_> {
         let mut sections = Vec::new();
         let n_more = threads.rows.iter().filter(is_chosen).count().saturating_sub(MAX_THREADS);
         if n_more > 0 {
-            self.not_shown.insert(format!("{n_more} threads more (--threads TID chooses one)"));
+            self.not_shown.insert(format!("{n_more} threads more (--thread TID chooses one)"));
         }
         for row in threads.rows.iter().filter(is_chosen).take(MAX_THREADS) {
             let tid = row.key.get(1).cloned().unwrap_or_default();
@@ -177,7 +178,12 @@ impl CodeOf<'_> {
                 name: row.name.clone(),
                 tid,
                 summaries: dimensions.iter().zip(&tables).map(summary).collect(),
-                details: self.details(&samples, &row.sums, inspector)?,
+                details: self.details(
+                    &samples,
+                    &row.sums,
+                    &format!(" of thread {}", of(1)),
+                    inspector,
+                )?,
             });
         }
         Ok(sections)

@@ -176,6 +176,13 @@ impl Sheet<'_> {
             );
             self.printer.toned(text, Tone::Faint)?;
         }
+        if detail.n_namesakes != 0 {
+            let text = format!(
+                "{} other functions of that name are not shown: dataspace annotate finds them",
+                detail.n_namesakes
+            );
+            self.printer.toned(text, Tone::Faint)?;
+        }
         writeln!(self.printer.out)
     }
 

@@ -195,6 +195,8 @@ impl SummaryMaker<'_> {
 
     /// Tells the shares of rows, and which of them are left out.
     pub(super) fn share(&self, rows: &mut [SummaryRow], total: &SampleSums, cutoffs: &CodeCutoffs) {
+        // Where nothing missed, what hit is all there is to see.
+        let is_of_hits = total.samples == 0;
         let total = self.metric(total);
         let is_in_order = self.view.sort == SortBy::Metric;
         // What counts until the cumulative share is full is the metric, however rows are shown.
@@ -207,9 +209,8 @@ impl SummaryMaker<'_> {
             let is_over = before > 0
                 && cutoffs.cumulative_percent < 100.0
                 && percent(before, total) >= cutoffs.cumulative_percent;
-            // Where nothing missed, what hit is all there is to see.
             let has_share = total == 0 || percent(own, total) >= cutoffs.min_percent;
-            let n_samples = if total == 0 { row.sums.hits } else { row.sums.samples };
+            let n_samples = if is_of_hits { row.sums.hits } else { row.sums.samples };
             row.is_cut = is_over || n_samples < cutoffs.min_samples || !has_share;
             before += own;
         }

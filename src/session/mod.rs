@@ -158,10 +158,10 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
         live.events.push(event.map_err(|error| failure(&error.into()))?);
     }
     live.sampling = options.sampling;
+    live.is_confined = options.viewer.is_some();
     if let Some(request) = &options.measure {
         measured(&mut live, request)?;
     }
-    live.is_confined = options.viewer.is_some();
     live.command_output = options.command_output;
     Ok(live)
 }
@@ -170,6 +170,13 @@ fn live_config(options: &LiveOptions) -> anyhow::Result<LiveConfig> {
 fn measured(live: &mut LiveConfig, request: &MeasureRequest) -> anyhow::Result<()> {
     let machine = Machine::read(Path::new("/"));
     let plan = Measurement::plan(request, &machine).map_err(|error| failure(&error))?;
+    if live.is_confined && plan.sampled.iter().any(|event| event.starts_with("ibs_fetch/")) {
+        let measure = request.measure.name();
+        let text = format!(
+            "{measure}: what IBS tells of a fetch has its physical address, which is not for everybody"
+        );
+        return Err(Failure::new(Kind::NotPermitted, text).into());
+    }
     for event in &plan.sampled {
         live.events.push(EventSelector::parse(event).map_err(|error| failure(&error.into()))?);
     }

@@ -9,6 +9,9 @@ use dataspace_proto::event_count::EventCount;
 /// turns.
 const MAX_READ: usize = 512;
 
+/// Time that may be missing between the counters of two kinds of core though one of them always ran.
+const MAX_SKEW_NS: u64 = 10_000_000;
+
 /// The counts of a session's groups.
 #[derive(Debug, Default)]
 pub(crate) struct GroupSums {
@@ -138,6 +141,10 @@ fn times(
         enabled_ns = counts.enabled_ns.max(enabled_ns);
         running_ns += counts.running_ns;
     }
+    // They are opened and read one after the other.
+    if enabled_ns.saturating_sub(running_ns) <= MAX_SKEW_NS && plans[plan_idx].cpus.is_some() {
+        running_ns = running_ns.max(enabled_ns);
+    }
     (enabled_ns, running_ns)
 }
 
@@ -179,12 +186,25 @@ mod tests {
     fn time_on_the_other_kind_of_core_is_no_turn_that_was_missed() {
         let plans = [plan(&["loads"], Some(vec![0]), 0), plan(&["loads"], Some(vec![1]), 0)];
         let mut counts = GroupSums::new(&plans);
-        counts.closed = vec![vec![counted(700, 100, 70)], vec![counted(30, 100, 30)]];
+        counts.closed = vec![
+            vec![counted(700, 100_000_000, 70_000_000)],
+            vec![counted(30, 100_000_000, 30_000_000)],
+        ];
         let told = counts.told(&plans, false);
         assert_eq!((told[0].count, told[1].count), (Some(700), Some(30)));
         assert!(!told[0].is_scaled() && !told[1].is_scaled());
+        // The second one was read a little later.
+        counts.closed = vec![
+            vec![counted(700, 100_000_000, 70_000_000)],
+            vec![counted(30, 100_100_000, 30_000_000)],
+        ];
+        let told = counts.told(&plans, false);
+        assert_eq!((told[0].count, told[1].count), (Some(700), Some(30)));
         // Both had half of their own time.
-        counts.closed = vec![vec![counted(350, 100, 35)], vec![counted(15, 100, 15)]];
+        counts.closed = vec![
+            vec![counted(350, 100_000_000, 35_000_000)],
+            vec![counted(15, 100_000_000, 15_000_000)],
+        ];
         let told = counts.told(&plans, false);
         assert_eq!((told[0].count, told[1].count), (Some(700), Some(30)));
         // Whole CPUs are enabled and run each on its own.

@@ -210,8 +210,8 @@ impl Reader {
         let lives = self.drain.lives.as_ref().map(Lives::told);
         let target_ns = of_samples.target_ns + lives.map_or(0, |lives| lives.target_ns);
         let mut told = Governance { target_ns, lives, ..of_samples };
-        for (event, plan) in told.events.iter_mut().zip(&self.plans) {
-            event.variation = self.varying.as_ref().and_then(|it| it.most(plan, self.has_heirs()));
+        for (event_idx, event) in told.events.iter_mut().enumerate() {
+            event.variation = self.varying.as_ref().and_then(|it| it.varied(event_idx));
         }
         told
     }

@@ -43,7 +43,10 @@ impl Reader {
             self.groups.clear();
         }
         self.drain.ids.clear();
-        self.drain.suspects.clear();
+        // Those whose counters go on may count twice still.
+        let groups = &self.groups;
+        let is_counted = |tid: &i32| groups.iter().any(|it| it.tid == *tid && !it.fds.is_empty());
+        self.drain.suspects.retain(is_counted);
         self.drain.first_birth_ns = None;
         if !self.binding.is_cpu_wide {
             self.drain.tally.set_cpus(&self.plans, self.rings.outputs.len());
@@ -139,7 +142,7 @@ impl Reader {
         self.events = attached.events;
         self.groups.extend(attached.groups);
         self.drain.ids = attached.ids;
-        self.drain.suspects = attached.suspects;
+        self.drain.suspects.extend(attached.suspects);
         self.side_band.extend(attached.side_band);
         for record in attached.early {
             self.drain.early(record);

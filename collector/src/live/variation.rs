@@ -16,17 +16,19 @@ const BETWEEN_NS: u64 = 100_000_000;
 /// counted towards the next sample is lost: a two-thousandth.
 const SAMPLES_BETWEEN: u64 = 1_000;
 
+/// Longest time between a task's inheriting and when its birth is told: a big address space is copied in between
+/// (`copy_process()` in Linux `kernel/fork.c`).
+const MAX_BIRTH_NS: u64 = 200_000_000;
+
 /// Events that are open at most where a period varies: it takes a call for each of them.
 const MAX_OPEN: u64 = 512;
 
 /// The most that a period changes: twice that many times a random word of 64 bits fit 128.
 const MAX_CHANGE: u64 = 1 << 62;
 
-/// Tells whether the weights of an event's samples stay known while its period varies. A counter of the processor says with
-/// each sample what it stood for; a software event cannot, and tasks that are born inherit the period of the moment
-/// (`_perf_event_period()`, `inherit_event()` in Linux `kernel/events/core.c`), which then stays.
-const fn can_vary(plan: &EventPlan, has_heirs: bool) -> bool {
-    matches!(plan.source.source, Source::Counter(_)) || !has_heirs
+/// Tells whether samples of an event say what they stand for.
+const fn says_period(plan: &EventPlan) -> bool {
+    matches!(plan.source.source, Source::Counter(_))
 }
 
 /// Periods of a session that vary.
@@ -37,21 +39,31 @@ pub(super) struct Varying {
     random: u64,
     /// Samples of each event when its period was last changed.
     n_taken: Vec<u64>,
-    /// Time of the last change since events were opened.
+    /// The most that the period of each event was changed; none where it never was.
+    varied: Vec<Option<u64>>,
+    /// Time of the last change since events were opened, of one whose samples do not say what they stand for.
     changed_ns: Option<u64>,
 }
 
 impl Varying {
-    pub(super) const fn new(variation: Variation, began_ns: u64) -> Self {
+    pub(super) fn new(variation: Variation, began_ns: u64) -> Self {
         let (next_ns, random) = (began_ns + BETWEEN_NS, began_ns | 1);
-        Self { variation, next_ns, random, n_taken: Vec::new(), changed_ns: None }
+        let (n_taken, varied) = (Vec::new(), Vec::new());
+        Self { variation, next_ns, random, n_taken, varied, changed_ns: None }
     }
 
-    /// The most that the period of an event differs from its usual one; none where it does not vary.
-    pub(super) fn most(&self, plan: &EventPlan, has_heirs: bool) -> Option<u64> {
+    /// The most that the period of an event was changed around its usual one; none where it never was.
+    pub(super) fn varied(&self, event_idx: usize) -> Option<u64> {
+        self.varied.get(event_idx).copied().flatten()
+    }
+
+    /// The most that the period of an event differs from its usual one; none where it does not vary: where samples do not
+    /// say what they stand for, tasks that are born inherit the period of the moment (`_perf_event_period()`,
+    /// `inherit_event()` in Linux `kernel/events/core.c`), and it stays.
+    fn most(&self, plan: &EventPlan, has_heirs: bool) -> Option<u64> {
         let Sampling::Period(period) = plan.source.sampling else { return None };
         let most = self.variation.of(period).min(MAX_CHANGE);
-        (most != 0 && can_vary(plan, has_heirs)).then_some(most)
+        (most != 0 && (says_period(plan) || !has_heirs)).then_some(most)
     }
 
     /// A period around `period`.
@@ -75,13 +87,14 @@ impl Reader {
         varying.next_ns = time_ns + BETWEEN_NS;
         let born_ns = self.drain.first_birth_ns.filter(|_| self.binding.inherit);
         if let (Some(born_ns), Some(changed_ns)) = (born_ns, varying.changed_ns)
-            && born_ns < changed_ns
+            && born_ns < changed_ns + MAX_BIRTH_NS
         {
-            // A birth that was told of too late for the change has the period before: all begin again at the usual one.
+            // It may have the period before the change: all begin again at the usual one.
             self.varying = Some(varying);
             return self.reattach(watch);
         }
         varying.n_taken.resize(self.plans.len(), 0);
+        varying.varied.resize(self.plans.len(), None);
         for event_idx in 0..self.plans.len() {
             let plan = &self.plans[event_idx];
             let (Sampling::Period(period), Some(most)) =
@@ -96,13 +109,15 @@ impl Reader {
             if n_open > MAX_OPEN || n_since < n_open.saturating_mul(SAMPLES_BETWEEN) {
                 continue;
             }
-            varying.n_taken[event_idx] = n_taken;
+            (varying.n_taken[event_idx], varying.varied[event_idx]) = (n_taken, Some(most));
             let wanted = plan.rounded(Sampling::Period(varying.around(period, most)));
             if let Sampling::Period(varied) = wanted {
                 self.each(event_idx, |fd| open::set_period(fd, varied));
                 let changed_ns = now_ns();
                 self.drain.periods.set(EventIdx(event_idx as u16), changed_ns, varied);
-                varying.changed_ns = Some(changed_ns);
+                if !says_period(&self.plans[event_idx]) {
+                    varying.changed_ns = Some(changed_ns);
+                }
             }
         }
         self.varying = Some(varying);

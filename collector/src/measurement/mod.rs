@@ -5,12 +5,15 @@ mod intel;
 mod listed;
 
 use crate::error::Error;
+use crate::event::attr::Source;
 use crate::event::{CountedGroup, CountedSelector, DEFAULT_CLOCK_HZ, EventSelector};
 use crate::system::machine::{Machine, Vendor};
+use crate::system::tracefs::Tracefs;
 use dataspace_proto::event::Sampling;
 use dataspace_proto::measure::{Measure, MeasureRequest, PrivilegeLevels};
 use listed::{Listed, Sampled};
 use rustix::io::Errno;
+use std::path::Path;
 
 /// Fields of PMUs that are the lowest latency of what is sampled.
 const LATENCY_FIELDS: [&str; 2] = ["ldlat", "fetchlat"];
@@ -90,6 +93,19 @@ fn listed(request: &MeasureRequest, machine: &Machine) -> Result<Listed, Error> 
     Ok(listed)
 }
 
+/// Intel's loads by latency: event select and unit mask.
+const LOAD_LATENCY: u64 = 0x1cd;
+
+/// Tells whether the field of its PMU that is a latency bounds `event`: those bits of others mean something else.
+fn has_latency(event: &str, machine: &Machine) -> Result<bool, Error> {
+    let tracefs = Tracefs::new(Path::new("/"));
+    let plans = EventSelector::parse(event)?.plan(Some(Sampling::Period(1)), machine, &tracefs)?;
+    Ok(plans.iter().all(|plan| match plan.source.source {
+        Source::Counter(counter) => plan.is_ibs || counter.config[0] & 0xffff == LOAD_LATENCY,
+        _ => false,
+    }))
+}
+
 /// `event` bounded by a latency: as its PMU spells that.
 fn bounded(
     event: &str,
@@ -100,6 +116,7 @@ fn bounded(
     let parts = event.split_once('/').and_then(|(pmu, rest)| Some((pmu, rest.rsplit_once('/')?)));
     if let Some((pmu, (terms, modifiers))) = parts
         && machine.has_pmu(pmu)
+        && has_latency(event, machine)?
     {
         let pmu = machine.pmu(pmu)?;
         let field = LATENCY_FIELDS.into_iter().find(|field| pmu.field(field).is_some());

@@ -400,8 +400,14 @@ fn a_threshold_is_asked_of_the_event_that_was_named() {
     };
     let loads = with("skylake", Measure::Dcache, "cpu/mem-loads/P", 64).unwrap();
     assert_eq!(sampled("skylake", &loads), [(4, 0x1cd, 64, 3)]);
-    let none = with("skylake", Measure::Dcache, "mem-stores", 64).unwrap_err().to_string();
-    assert!(none.contains("mem-stores cannot be bounded"), "{none}");
+    let operations = with("zen5", Measure::Dcache, "ibs_op//", 128).unwrap();
+    assert_eq!(operations.sampled, ["ibs_op/ldlat=128/"]);
+    // The bits of `ldlat` are others' `frontend`, or nothing.
+    let frontend = "cpu/event=0xc6,umask=0x1,frontend=0x15/P";
+    for event in ["mem-stores", "cpu/mem-stores/P", "cpu/event=0xd1,umask=0x8/P", frontend] {
+        let none = with("skylake", Measure::Dcache, event, 64).unwrap_err().to_string();
+        assert!(none.contains(&format!("{event} cannot be bounded")), "{none}");
+    }
     let fetches = |cycles| {
         let threshold = Some(cycles);
         plan("skylake", &MeasureRequest { threshold, ..MeasureRequest::new(Measure::Icache) })
