@@ -180,9 +180,17 @@ fn lines_of_script_lead_other_tools_to_the_instruction() {
         let at = line["file_address"].as_str().unwrap();
         let told = Command::new("addr2line").args(["-e", program, at]).output().unwrap();
         let told = String::from_utf8(told.stdout).unwrap();
-        let ours = format!("{}:{}", line["file"].as_str().unwrap(), line["line"]);
-        assert_eq!(ours, told.split([' ', '\n']).next().unwrap(), "{at}");
-        let symbol = start_of(line["symbol"].as_str().unwrap());
+        let told = told.split([' ', '\n']).next().unwrap();
+        match line["file"].as_str() {
+            Some(file) => assert_eq!(format!("{file}:{}", line["line"]), told, "{at}"),
+            // Code that was fetched for the first time may be the C library's, as `_start`.
+            None => assert!(told.starts_with("??:"), "{at} {told}"),
+        }
+        // What links to libraries has no symbol.
+        let Some(symbol) = line["symbol"].as_str().map(start_of) else {
+            assert_eq!(line["file"], Value::Null, "{at}");
+            continue;
+        };
         let at = u64::from_str_radix(at.trim_start_matches("0x"), 16).unwrap();
         assert_eq!(symbol + line["symbol_offset"].as_u64().unwrap(), at);
         n_checked += 1;
