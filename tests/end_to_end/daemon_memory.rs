@@ -125,7 +125,8 @@ fn wanted(pid: &str) -> String {
 
 #[test]
 fn several_sessions_stay_below_what_they_may_take_together() {
-    const MAX_MIB: u64 = 52;
+    // Of it a daemon and a worker that know nothing take three quarters: their own code.
+    const MAX_MIB: u64 = 60;
     const N_ROOM: usize = 4;
     let dir = tempfile::tempdir().unwrap();
     let Some((program, objects)) = program(dir.path()) else { return };
