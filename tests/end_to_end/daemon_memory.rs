@@ -125,7 +125,7 @@ fn wanted(pid: &str) -> String {
 
 #[test]
 fn several_sessions_stay_below_what_they_may_take_together() {
-    // Of it a daemon and a worker that know nothing take three quarters: their own code.
+    // The code of the daemon and of a worker counts in it, twice.
     const MAX_MIB: u64 = 60;
     const N_ROOM: usize = 4;
     let dir = tempfile::tempdir().unwrap();
