@@ -1,7 +1,6 @@
 //! The code of one function with the sums of a measurement.
 
 use super::question::{Measured, text};
-use super::summary::SummaryRow;
 use super::sums::SampleSums;
 use super::view::{DetailRows, MeasureView};
 use crate::annotation::cutoff::CodeCutoffs;
@@ -140,12 +139,12 @@ pub(crate) struct DetailSearch<'a> {
 }
 
 impl DetailSearch<'_> {
-    /// The code of a function; `None` where it cannot be read.
+    /// The code of a function, with shares of `whole`; `None` where it cannot be read.
     pub(crate) fn detail(
         &mut self,
         module: &str,
         function: &str,
-        row: &SummaryRow,
+        whole: u64,
     ) -> Option<FunctionDetail> {
         let of_module = || self.sampled.iter().filter(|it| &*it.module == module);
         let found = of_module().find(|it| it.name.as_deref() == Some(function))?;
@@ -192,7 +191,7 @@ impl DetailSearch<'_> {
             n_elsewhere,
             n_namesakes,
             total,
-            whole: row.shares.total,
+            whole,
             rows,
         })
     }

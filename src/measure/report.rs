@@ -79,9 +79,11 @@ impl MeasureReport {
         let by = by.iter().map(|key| (*key).to_owned()).collect();
         let answer = source.ask(&Question::new(overview.samples.query(by, false))?)?;
         let MeasureOverview { samples, names, total, .. } = &overview;
+        // In the order of their questions: process, thread, load module, function.
+        let (threads, functions) = (&overview.summaries[1], &overview.summaries[3]);
         let mut code = CodeOf { source, history, view: &view, names, not_shown: BTreeSet::new() };
-        let details = code.details(samples, total, "", inspector)?;
-        let threads = code.threads(samples, &overview.summaries[1], inspector)?;
+        let details = code.details(samples, functions, total, "", inspector)?;
+        let threads = code.threads(samples, threads, inspector)?;
         let not_shown = code.not_shown.into_iter().collect();
         Ok(Self { overview, view, run, details, threads, answer, not_shown })
     }
@@ -101,12 +103,12 @@ impl CodeOf<'_> {
     fn details(
         &mut self,
         samples: &MeasuredSamples,
+        functions: &Summary,
         total: &SampleSums,
         of: &str,
         inspector: &mut Inspector,
     ) -> anyhow::Result<Vec<FunctionDetail>> {
-        let dimensions = [Dimension::Function, Dimension::Instruction];
-        let tables: Vec<Vec<Measured>> = samples.ask(self.source, &dimensions)?;
+        let instructions = samples.ask(self.source, &[Dimension::Instruction])?.concat();
         let filter = SampleFilter::new(&samples.filter(false), &samples.keys);
         let filter = filter.map_err(|error| mistake(&error))?;
         let mut search = DetailSearch {
@@ -114,20 +116,20 @@ impl CodeOf<'_> {
             filter: Some(&filter),
             sampled: &sampled_functions(self.history, Some(&filter)),
             inspector,
-            code: &SampledCode::of(&tables[1]),
+            code: &SampledCode::of(&instructions),
             view: self.view,
             names: self.names,
             is_of_code: samples.measure.is_of_code(),
         };
         let maker = SummaryMaker { samples, view: self.view, names: self.names, total };
-        let mut rows = maker.summary(Dimension::Function, &tables[0], &HashMap::new()).rows;
+        let mut rows = functions.rows.clone();
         maker.share(&mut rows, total, &self.view.detail);
         let mut details = Vec::new();
         let kept = rows.iter().filter(|row| !row.is_cut);
         for row in kept.clone().take(MAX_DETAILS) {
             let part = |at: usize| row.key.get(at).and_then(text);
             let (Some(module), Some(function)) = (part(0), part(1)) else { continue };
-            match search.detail(&module, &function, row) {
+            match search.detail(&module, &function, row.shares.total) {
                 Some(detail) => details.push(detail),
                 None => {
                     self.not_shown.insert(format!("{}{of} (it cannot be read)", row.name));
@@ -174,17 +176,10 @@ impl CodeOf<'_> {
             let summary = |(dimension, table): (&Dimension, &Vec<Measured>)| {
                 maker.summary(*dimension, table, &HashMap::new())
             };
-            sections.push(ThreadSection {
-                name: row.name.clone(),
-                tid,
-                summaries: dimensions.iter().zip(&tables).map(summary).collect(),
-                details: self.details(
-                    &samples,
-                    &row.sums,
-                    &format!(" of thread {}", of(1)),
-                    inspector,
-                )?,
-            });
+            let summaries: Vec<Summary> = dimensions.iter().zip(&tables).map(summary).collect();
+            let whose = format!(" of thread {}", of(1));
+            let details = self.details(&samples, &summaries[1], &row.sums, &whose, inspector)?;
+            sections.push(ThreadSection { name: row.name.clone(), tid, summaries, details });
         }
         Ok(sections)
     }

@@ -80,11 +80,7 @@ impl Sheet<'_> {
         if report.overview.snapshot.counts.is_empty() {
             return self.printer.toned("not recorded", Tone::Faint);
         }
-        let width =
-            report.overview.snapshot.counts.iter().map(|count| count.event.chars().count()).max();
-        let width = width.unwrap_or(0);
-        for count in &report.overview.snapshot.counts {
-            let (text, tone) = count_line(count, width);
+        for (text, tone) in count_lines(&report.overview.snapshot.counts) {
             self.printer.toned(text, tone)?;
         }
         if !report.overview.rates.is_empty() {
@@ -100,8 +96,8 @@ impl Sheet<'_> {
         writeln!(self.printer.out)?;
         self.title(summary.title)?;
         let kept: Vec<_> = summary.rows.iter().filter(|row| !row.is_cut).collect();
-        let mut table = MeasureTable::new(&self.report.overview);
-        table.measure(kept.iter().map(|row| (&row.sums, row.shares)));
+        let rows = kept.iter().map(|row| (&row.sums, row.shares));
+        let table = MeasureTable::of(&self.report.overview, rows);
         for line in table.titles(summary.heading).iter().filter(|line| !line.trim().is_empty()) {
             self.printer.toned(line.trim_end(), Tone::Strong)?;
         }
@@ -153,9 +149,9 @@ impl Sheet<'_> {
             before: None,
             total: detail.whole,
         };
-        let mut table = MeasureTable::new(&self.report.overview);
         let rows = detail.rows.iter().map(|row| (&row.sums, shares(&row.sums)));
-        table.measure(rows.chain([(&detail.total, shares(&detail.total))]));
+        let rows = rows.chain([(&detail.total, shares(&detail.total))]);
+        let table = MeasureTable::of(&report.overview, rows);
         let names = ["", "    Line |", "Col,Offset  >Statement | Instruction"];
         for (line, names) in table.titles("").iter().zip(names) {
             let line = format!("{line}{names}");
@@ -312,8 +308,13 @@ pub(crate) fn rate_line(rate: &DerivedRate) -> String {
     format!("{:<50}{value:>14}{scaled}", rate.name)
 }
 
-/// The line of a count, and how it is shown.
-pub(crate) fn count_line(count: &EventCount, width: usize) -> (String, Tone) {
+/// The lines of counts, and how they are shown.
+pub(crate) fn count_lines(counts: &[EventCount]) -> impl Iterator<Item = (String, Tone)> + '_ {
+    let width = counts.iter().map(|count| count.event.chars().count()).max().unwrap_or(0);
+    counts.iter().map(move |count| count_line(count, width))
+}
+
+fn count_line(count: &EventCount, width: usize) -> (String, Tone) {
     let EventCount { event, counted, enabled_ns, running_ns, .. } = count;
     let levels = if count.includes_kernel { "user+kernel" } else { "user" };
     let lacks = count.lacks.as_ref().map(|why| format!("  {}", visible(why))).unwrap_or_default();

@@ -14,17 +14,21 @@ pub(crate) struct MeasureTable<'a> {
 }
 
 impl<'a> MeasureTable<'a> {
-    /// One of a measurement.
-    pub(crate) const fn new(overview: &'a MeasureOverview) -> Self {
-        Self { overview, widths: Vec::new() }
+    /// One of a measurement, with columns as wide as these rows need.
+    pub(crate) fn of<'b>(
+        overview: &'a MeasureOverview,
+        rows: impl Iterator<Item = (&'b SampleSums, Shares)>,
+    ) -> Self {
+        let mut table = Self { overview, widths: Vec::new() };
+        table.measure(rows);
+        table
     }
 
     fn title(&self, column: MeasureColumn) -> [String; 3] {
         column.title(self.overview.samples.measure, self.overview.samples.scale.as_ref())
     }
 
-    /// Makes its columns as wide as these rows need.
-    pub(crate) fn measure<'b>(&mut self, rows: impl Iterator<Item = (&'b SampleSums, Shares)>) {
+    fn measure<'b>(&mut self, rows: impl Iterator<Item = (&'b SampleSums, Shares)>) {
         let columns = &self.overview.columns;
         // A sum in brackets is two wider.
         let has_brackets = 2;

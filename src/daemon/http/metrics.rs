@@ -186,7 +186,7 @@ fn counts(text: &mut Text, sessions: &[(String, Figures)]) {
         let mut family = text.family(name, "counter", help);
         for (session, figures) in sessions {
             let counted = figures.counts.iter().filter(|count| count.count.is_some());
-            for count in counted.take(Figures::MAX_COUNTS) {
+            for count in counted {
                 let labels = [
                     ("session", session.as_str()),
                     ("event", &count.event),

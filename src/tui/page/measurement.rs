@@ -3,7 +3,7 @@
 use super::{Meaning, PageRow};
 use crate::header::Tone;
 use crate::measure::question::{MeasuredSamples, text};
-use crate::measure::sheet::{count_line, rate_line};
+use crate::measure::sheet::{count_lines, rate_line};
 use crate::measure::summary::{MeasureOverview, Summary, SummaryRow};
 use crate::measure::table::MeasureTable;
 use crate::measure::view::MeasureView;
@@ -59,12 +59,7 @@ fn counts(snapshot: &Snapshot, overview: &MeasureOverview) -> Vec<PageRow> {
         let text = format!("nothing is counted: dataspace measure {measure} does");
         rows.push(PageRow::text(text, Tone::Faint));
     }
-    let widths = snapshot.counts.iter().map(|count| count.event.chars().count());
-    let width = widths.max().unwrap_or(0);
-    for count in &snapshot.counts {
-        let (text, tone) = count_line(count, width);
-        rows.push(PageRow::text(text, tone));
-    }
+    rows.extend(count_lines(&snapshot.counts).map(|(text, tone)| PageRow::text(text, tone)));
     rows.extend(overview.rates.iter().map(|rate| PageRow::text(rate_line(rate), Tone::Plain)));
     rows
 }
@@ -72,8 +67,7 @@ fn counts(snapshot: &Snapshot, overview: &MeasureOverview) -> Vec<PageRow> {
 fn summary_rows(summary: &Summary, overview: &MeasureOverview) -> Vec<PageRow> {
     let kept: Vec<&SummaryRow> =
         summary.rows.iter().filter(|row| !row.is_cut).take(N_LISTED).collect();
-    let mut table = MeasureTable::new(overview);
-    table.measure(kept.iter().map(|row| (&row.sums, row.shares)));
+    let table = MeasureTable::of(overview, kept.iter().map(|row| (&row.sums, row.shares)));
     let mut rows = vec![PageRow::text(summary.title.to_uppercase(), Tone::Strong)];
     let titles = table.titles(summary.heading);
     let titles = titles.into_iter().filter(|line| !line.trim().is_empty());
