@@ -158,6 +158,12 @@ impl Sample {
         }
     }
 
+    /// The registers of user code: those of the interrupt where that was interrupted.
+    #[must_use]
+    pub const fn registers_of_user(&self) -> &Registers {
+        if self.is_user() { &self.registers } else { &self.user_registers }
+    }
+
     /// Makes it the default one again, without writing over what nobody reads.
     pub fn clear(&mut self) {
         // All fields by name: none is forgotten when one is added.

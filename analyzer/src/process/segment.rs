@@ -57,7 +57,7 @@ impl ProcessTable {
             return Some(MemorySegment::Kernel);
         }
         let span = self.segment_span(sample.pid, addr)?;
-        let registers = if sample.is_user() { &sample.registers } else { &sample.user_registers };
+        let registers = sample.registers_of_user();
         let sp = registers.get(dataspace_proto::register::Register::Rsp).map(Avma);
         // The stack of another thread than the first is mapped as any memory without a file is.
         let is_stack = span.segment == MemorySegment::Anonymous

@@ -151,7 +151,15 @@ pub(crate) enum EventPlace<'a> {
     },
 }
 
-impl EventPlace<'_> {
+impl<'a> EventPlace<'a> {
+    /// Every task of one CPU, or those of `group`.
+    pub(crate) const fn of_cpu(cpu: i32, group: Option<&'a Path>) -> Self {
+        match group {
+            Some(group) => Self::Cgroup { group, cpu },
+            None => Self::Cpu(cpu),
+        }
+    }
+
     /// The calling thread, on CPU `cpu` (−1: any).
     pub(crate) fn own_thread(cpu: i32) -> Self {
         Self::Task { tid: rustix::thread::gettid().as_raw_nonzero().get(), cpu }

@@ -4,7 +4,7 @@
 //! the kernel refuses is no reason not to sample: it is told in the place of the count.
 
 use crate::access::{self, EventPlace};
-use crate::attach::Attacher;
+use crate::attach::{Attacher, coverage};
 use crate::error::Error;
 use crate::event::attr::{self, Binding, KernelFeatures};
 use crate::event::counted::CountPlan;
@@ -79,26 +79,23 @@ impl<'a> Attacher<'a> {
         Self { counted, ..self }
     }
 
+    /// Number of the counters of each thread.
+    pub(super) fn n_counters(&self) -> usize {
+        self.counted.iter().map(|plan| plan.events.len()).sum()
+    }
+
     /// Counts all tasks of every CPU, or those of `group`.
     pub(crate) fn count_cpus(&mut self, group: Option<&Path>) {
         for cpu_idx in 0..self.rings.outputs.len() {
             let cpu = self.rings.outputs[cpu_idx].cpu;
-            let place = match group {
-                Some(group) => EventPlace::Cgroup { group, cpu },
-                None => EventPlace::Cpu(cpu),
-            };
-            self.groups(place, |plan| plan.is_on(cpu));
+            self.groups(EventPlace::of_cpu(cpu, group), |plan| plan.is_on(cpu));
         }
     }
 
     /// Counts the threads of each of `watched` one by one, where samples are of whole CPUs, and there are not too many.
     pub(crate) fn count_tasks(&mut self, watched: &[Watched]) -> Result<(), Error> {
-        let n_threads: usize = watched
-            .iter()
-            .map(|watched| self.procfs.tasks(watched.pid).map_or(1, |tids| tids.len()))
-            .sum();
-        let n_events: usize = self.counted.iter().map(|plan| plan.events.len()).sum();
-        if n_threads * n_events > MAX_COUNTERS {
+        let n_threads = coverage::n_threads(watched, self.procfs);
+        if n_threads * self.n_counters() > MAX_COUNTERS {
             let why = format!("{n_threads} threads are too many to be counted one by one");
             for plan in self.counted.iter_mut() {
                 plan.lacks.get_or_insert_with(|| why.clone());

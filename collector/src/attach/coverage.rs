@@ -2,7 +2,7 @@
 
 use crate::system::cgroup::{Cgroup, Hierarchies};
 use crate::system::procfs::Procfs;
-use crate::target::{Coverage, Target};
+use crate::target::{Coverage, Target, Watched};
 use std::path::Path;
 
 /// Events on single threads that a session opens at most where it may choose. Each one takes a
@@ -17,18 +17,20 @@ pub(crate) fn widen(target: &mut Target, n_cpus: usize, n_plans: usize, procfs: 
     if is_fixed || target.watched.iter().any(|watched| watched.tid.is_some()) {
         return;
     }
-    let n_threads: usize = target
-        .watched
-        .iter()
-        .map(|watched| procfs.tasks(watched.pid).map_or(1, |tids| tids.len()))
-        .sum();
-    if n_threads * n_cpus * (n_plans + 1) <= MAX_TASK_EVENTS || !may_watch_cpus(procfs) {
+    if n_threads(&target.watched, procfs) * n_cpus * (n_plans + 1) <= MAX_TASK_EVENTS
+        || !may_watch_cpus(procfs)
+    {
         return;
     }
     target.coverage = match common_group(target, procfs) {
         Some(group) => Coverage::Cgroup(group),
         None => Coverage::Cpus,
     };
+}
+
+/// Number of the threads of these processes now.
+pub(crate) fn n_threads(watched: &[Watched], procfs: &Procfs) -> usize {
+    watched.iter().map(|watched| procfs.tasks(watched.pid).map_or(1, |tids| tids.len())).sum()
 }
 
 /// Tells whether events on whole CPUs are permitted (`perf_allow_cpu()` in Linux

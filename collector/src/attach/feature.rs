@@ -19,7 +19,7 @@ pub(crate) fn kernel_features() -> KernelFeatures {
     let clock = attr::EventSource {
         source: Source::Software(u64::from(abi::PERF_COUNT_SW_TASK_CLOCK)),
         sampling: Sampling::Period(1_000_000_000),
-        says_period: false,
+        varies: false,
         exclude_user: false,
         exclude_kernel: true,
     };

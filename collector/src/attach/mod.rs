@@ -157,11 +157,9 @@ impl<'a> Attacher<'a> {
 
     /// Tells whether there is no room for another thread; then a warning tells.
     fn is_full(&mut self, pid: i32) -> bool {
-        let n_counted = |groups: &[OpenGroup]| groups.iter().map(|it| it.fds.len()).sum::<usize>();
-        let n_open = self.attached.events.len() + self.attached.side_band.len();
-        let n_open = n_open + n_counted(&self.attached.groups);
-        let n_counts: usize = self.counted.iter().map(|plan| plan.events.len()).sum();
-        let n_each = self.rings.outputs.len() * (self.plans.len() + 1) + n_counts;
+        let n_counting: usize = self.attached.groups.iter().map(|group| group.fds.len()).sum();
+        let n_open = self.attached.events.len() + self.attached.side_band.len() + n_counting;
+        let n_each = self.rings.outputs.len() * (self.plans.len() + 1) + self.n_counters();
         if !self.is_confined || n_open + n_each <= MAX_CONFINED_EVENTS {
             return false;
         }
@@ -188,10 +186,7 @@ impl<'a> Attacher<'a> {
 
     /// Opens events on every CPU, for all tasks or for those of `group`.
     pub(crate) fn cpus(&mut self, group: Option<&Path>) -> Result<(), Error> {
-        let place = |cpu| match group {
-            Some(group) => EventPlace::Cgroup { group, cpu },
-            None => EventPlace::Cpu(cpu),
-        };
+        let place = |cpu| EventPlace::of_cpu(cpu, group);
         // What happens to a mapping is told from before the first sample on.
         for cpu_idx in 0..self.rings.outputs.len() {
             self.side_band(place(self.rings.outputs[cpu_idx].cpu), NO_TASK, cpu_idx)?;

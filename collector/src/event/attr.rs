@@ -119,8 +119,8 @@ pub(crate) struct EventSource {
     /// (`perf_swevent_event()` in Linux `kernel/events/core.c`). With a frequency it is: right on
     /// hardware events, a guess on software ones.
     pub(crate) sampling: Sampling,
-    /// Samples of a hardware event say what they stand for, as its period varies.
-    pub(crate) says_period: bool,
+    /// Its period varies.
+    pub(crate) varies: bool,
     pub(crate) exclude_user: bool,
     pub(crate) exclude_kernel: bool,
 }
@@ -130,7 +130,7 @@ impl EventSource {
     pub(crate) const NOTHING: Self = Self {
         source: Source::Software(abi::PERF_COUNT_SW_DUMMY as u64),
         sampling: Sampling::Period(1),
-        says_period: false,
+        varies: false,
         exclude_user: false,
         exclude_kernel: true,
     };
@@ -145,9 +145,10 @@ impl EventSource {
         matches!(self.source, Source::Counter(_))
     }
 
-    /// Tells whether samples carry the registers of AMD's IBS that tell of a fetch.
-    pub(crate) const fn has_fetch(&self) -> bool {
-        matches!(self.source, Source::Counter(Counter { has_fetch: true, .. }))
+    /// Tells whether samples say what they stand for though the period is fixed at first: it varies, and the event is one of
+    /// hardware.
+    pub(crate) const fn says_period(&self) -> bool {
+        self.varies && matches!(self.source, Source::Counter(_))
     }
 
     /// Tells whether samples carry a piece of the user stack. A breakpoint tells the variable by itself, and
@@ -274,7 +275,7 @@ pub(crate) fn sampled(
     match event.sampling {
         Sampling::Period(period) => {
             attr.__bindgen_anon_1.sample_period = period;
-            if event.says_period && matches!(event.source, Source::Counter(_)) {
+            if event.says_period() {
                 attr.sample_type |= u64::from(abi::PERF_SAMPLE_PERIOD);
             }
         }
@@ -318,12 +319,8 @@ pub(crate) fn counted(
 /// The attr of the same event as `event` with nothing else asked of it, at all levels: PMUs without an
 /// interrupt cannot leave one out either. With a `period` of 0 it counts and takes no samples.
 pub(crate) fn bare(event: &EventSource, period: u64) -> perf_event_attr {
-    let mut attr = sampled(event, Binding::default(), KernelFeatures::default());
+    let mut attr = counted(event, Binding::default(), KernelFeatures::default());
     attr.__bindgen_anon_1.sample_period = period;
-    (attr.sample_type, attr.sample_stack_user) = (0, 0);
-    (attr.sample_regs_intr, attr.sample_regs_user) = (0, 0);
-    attr.set_freq(0);
-    attr.set_precise_ip(0);
     attr.set_exclude_kernel(0);
     attr.set_exclude_user(0);
     attr.set_exclude_hv(0);
@@ -422,7 +419,8 @@ pub(crate) fn layout(attr: &perf_event_attr) -> SampleLayout {
         user_registers: attr.sample_regs_user,
         interrupt_registers: attr.sample_regs_intr,
         is_precise: attr.precise_ip() != 0,
-        has_fetch: false,
+        // Nothing else is asked for that has raw bytes.
+        has_fetch: attr.sample_type & u64::from(abi::PERF_SAMPLE_RAW) != 0,
         sample_id_all: true,
         endian: NATIVE,
         machine: MACHINE,

@@ -183,7 +183,7 @@ impl CounterRequest<'_> {
                 has_hypervisor: self.has_hypervisor(),
             }),
             sampling: self.sampling(encoding)?,
-            says_period: false,
+            varies: false,
             exclude_user: self.modifiers.exclude_user,
             exclude_kernel: self.modifiers.exclude_kernel,
         };

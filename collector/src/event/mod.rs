@@ -140,7 +140,7 @@ impl EventSelector {
         let source = EventSource {
             source,
             sampling,
-            says_period: false,
+            varies: false,
             exclude_user: self.modifiers.exclude_user,
             exclude_kernel: self.modifiers.exclude_kernel,
         };

@@ -32,7 +32,7 @@ impl PeriodLog {
             self.changes.resize(event_idx + 1, Vec::new());
         }
         let changes = &mut self.changes[event_idx];
-        changes.retain(|known| known.from_ns < from_ns);
+        changes.retain(|change| change.from_ns < from_ns);
         if changes.len() >= MAX_CHANGES {
             changes.remove(0);
         }

@@ -355,11 +355,7 @@ fn periods(plans: &[EventPlan]) -> PeriodLog {
 
 fn layouts(plans: &[EventPlan], features: KernelFeatures) -> Vec<SampleLayout> {
     let binding = Binding::default();
-    let layout = |plan: &EventPlan| SampleLayout {
-        has_fetch: plan.source.has_fetch(),
-        ..attr::layout(&attr::sampled(&plan.source, binding, features))
-    };
-    plans.iter().map(layout).collect()
+    plans.iter().map(|plan| attr::layout(&attr::sampled(&plan.source, binding, features))).collect()
 }
 
 #[cfg(test)]

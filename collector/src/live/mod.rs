@@ -143,7 +143,7 @@ impl Live {
     pub fn open(config: LiveConfig) -> Result<Self, Error> {
         let (procfs, machine) = (Procfs::default(), Machine::read(Path::new("/")));
         let mut plans = plans(&config, &machine, &procfs)?;
-        plans.iter_mut().for_each(|plan| plan.source.says_period = config.variation.is_some());
+        plans.iter_mut().for_each(|plan| plan.source.varies = config.variation.is_some());
         let tracefs = Tracefs::new(Path::new("/"));
         let mut counted = CountPlan::all(&config.counted, &machine, &tracefs);
         let mut target = Target::find(&config.target, config.command_output, &procfs)?;

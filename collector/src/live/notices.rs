@@ -1,6 +1,5 @@
 //! Records of the reader besides samples: counts, losses, and what a person should know.
 
-use crate::attach::counting::OpenGroup;
 use crate::live::reader::{Reader, Watch};
 use crate::sys::pidfd;
 use crate::target::membership::listed;
@@ -97,11 +96,9 @@ impl Reader {
     pub(super) fn collected(&self) -> Collected {
         let n_dropped = self.sender.n_dropped_samples();
         let collected = self.drain.tally.collected(n_dropped, self.drain.merge.n_late());
-        let mut counts =
-            self.counts.told(&self.counted, self.binding.is_cpu_wide && !self.counts_tasks());
-        let is_doubtful =
-            |it: &&OpenGroup| !it.fds.is_empty() && self.drain.suspects.contains(&it.tid);
-        if self.groups.iter().any(|group| is_doubtful(&group)) {
+        let mut counts = self.counts.told(&self.counted, self.counts_cpus());
+        let suspects = &self.drain.suspects;
+        if self.groups.iter().any(|it| !it.fds.is_empty() && suspects.contains(&it.tid)) {
             let why = "threads that were born while this was opened may count twice";
             for count in &mut counts {
                 count.lacks.get_or_insert_with(|| why.to_owned());

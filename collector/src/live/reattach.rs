@@ -5,6 +5,7 @@ use crate::attach::{self, Attacher, NO_TASK};
 use crate::channel::batch::BatchSender;
 use crate::event::attr::Binding;
 use crate::live::cpu_watch::CpuChange;
+use crate::live::group_watch::GroupWatch;
 use crate::live::reader::{self, Reader, Watch};
 use crate::sys::clock::now_ns;
 
@@ -37,8 +38,7 @@ impl Reader {
         self.end_varying(until_ns);
         self.events.clear();
         // What is on threads counts them on every CPU, and goes on.
-        let is_on_cpus = self.binding.is_cpu_wide && !self.counts_tasks();
-        if is_on_cpus {
+        if self.counts_cpus() {
             self.counts.close(&self.groups);
             self.groups.clear();
         }
@@ -89,9 +89,9 @@ impl Reader {
         }
     }
 
-    /// Tells whether threads are counted one by one, whatever is sampled.
-    pub(super) fn counts_tasks(&self) -> bool {
-        self.groups.iter().any(|group| group.tid != NO_TASK)
+    /// Tells whether what is counted is counted on whole CPUs: where those are sampled, threads may be counted one by one.
+    pub(super) fn counts_cpus(&self) -> bool {
+        self.binding.is_cpu_wide && self.groups.iter().all(|group| group.tid == NO_TASK)
     }
 
     /// Asks for what the kernel tells of itself on a CPU that is back.
@@ -113,30 +113,27 @@ impl Reader {
         // A command that was to begin with exec has done so.
         let binding = Binding { enable_on_exec: false, ..self.binding };
         let has_side_band = !self.side_band.is_empty();
-        let counts_tasks = self.counts_tasks();
+        let counts_cpus = self.counts_cpus();
         let mut attacher =
             Attacher::new(&self.procfs, &mut self.plans, &mut self.rings, binding, self.features)
                 .confined(self.is_confined);
         if has_side_band {
             attacher = attacher.with_side_band_on(new_cpus);
         }
-        if binding.is_cpu_wide && !counts_tasks {
+        if counts_cpus {
             attacher = attacher.counting(&mut self.counted);
         }
-        let result = match &self.group {
-            Some(group) => {
-                attacher.count_cpus(Some(group.directory()));
-                attacher.cpus(Some(group.directory()))
-            }
-            None if binding.is_cpu_wide => {
-                attacher.count_cpus(None);
-                attacher.cpus(None)
-            }
+        let result = if binding.is_cpu_wide {
+            let group = self.group.as_ref().map(GroupWatch::directory);
+            attacher.count_cpus(group);
+            attacher.cpus(group)
+        } else if !binding.inherit {
             // Single threads have no heirs.
-            None if !binding.inherit => attacher.tasks(watch.watched),
+            attacher.tasks(watch.watched)
+        } else {
             // A child may have executed a set-uid program, which took the kernel's events away: the broker has none
             // for us then.
-            None => attacher.processes(self.gate.members()),
+            attacher.processes(self.gate.members())
         };
         let attached = attacher.finish();
         self.events = attached.events;

@@ -2,7 +2,6 @@
 
 use crate::attach::OpenEvent;
 use crate::event::EventPlan;
-use crate::event::attr::Source;
 use crate::live::reader::{Reader, Watch};
 use crate::sys::clock::now_ns;
 use crate::sys::open;
@@ -25,11 +24,6 @@ const MAX_OPEN: u64 = 512;
 
 /// The most that a period changes: twice that many times a random word of 64 bits fit 128.
 const MAX_CHANGE: u64 = 1 << 62;
-
-/// Tells whether samples of an event say what they stand for.
-const fn says_period(plan: &EventPlan) -> bool {
-    matches!(plan.source.source, Source::Counter(_))
-}
 
 /// Periods of a session that vary.
 #[derive(Debug)]
@@ -63,7 +57,7 @@ impl Varying {
     fn most(&self, plan: &EventPlan, has_heirs: bool) -> Option<u64> {
         let Sampling::Period(period) = plan.source.sampling else { return None };
         let most = self.variation.of(period).min(MAX_CHANGE);
-        (most != 0 && (says_period(plan) || !has_heirs)).then_some(most)
+        (most != 0 && (plan.source.says_period() || !has_heirs)).then_some(most)
     }
 
     /// A period around `period`.
@@ -115,7 +109,7 @@ impl Reader {
                 self.each(event_idx, |fd| open::set_period(fd, varied));
                 let changed_ns = now_ns();
                 self.drain.periods.set(EventIdx(event_idx as u16), changed_ns, varied);
-                if !says_period(&self.plans[event_idx]) {
+                if !self.plans[event_idx].source.says_period() {
                     varying.changed_ns = Some(changed_ns);
                 }
             }

@@ -425,7 +425,7 @@ fn samples_of_a_counter_whose_period_varies_say_what_they_stand_for() {
         let selector = EventSelector::parse(event).unwrap();
         let plans = selector.plan(Some(Sampling::Period(1_000)), &machine.machine(), &tracefs);
         let mut source = plans.unwrap()[0].source;
-        source.says_period = true;
+        source.varies = true;
         let attr = attr::sampled(&source, Binding::default(), KernelFeatures::default());
         // PERF_SAMPLE_PERIOD is bit 8.
         word(&attr, SAMPLE_TYPE) >> 8 & 1 == 1

@@ -115,7 +115,7 @@ impl World {
             return None;
         }
         let frame = self.sites.get(site).outcome.as_ref().ok()?.frame?;
-        let registers = if sample.is_user() { &sample.registers } else { &sample.user_registers };
+        let registers = sample.registers_of_user();
         StackWalk::sampled(sample, registers)?.step(&frame)
     }
 

@@ -103,7 +103,7 @@ impl World {
 
 /// The touched memory, if it is none of the stack's: what is there is another thing in each frame.
 fn heap_touch(sample: &Sample, avma: Avma, size: u32) -> Option<Touch> {
-    let registers = if sample.is_user() { &sample.registers } else { &sample.user_registers };
+    let registers = sample.registers_of_user();
     let stack = registers.get(Register::Rsp)?.saturating_sub(RED_ZONE_BYTES);
     let is_stack = avma.0.checked_sub(stack).is_some_and(|above| above < limit::STACK_REACH_BYTES);
     let Sample { pid, time_ns, .. } = *sample;
