@@ -11,6 +11,8 @@ impl World {
     /// The values before and after the access of a breakpoint's sample. Its registers are those after the trigger, for
     /// the processor reports a data breakpoint when the instruction is done (SDM volume 3, 19.2.5). They are told of an
     /// access that is known to begin where the object does that it is charged to, or is to all of the `n_watched` bytes.
+    // What few samples need is kept out of the way of all: inlined, its registers were zeroed for each of them.
+    #[inline(never)]
     pub(crate) fn value_change(
         &self,
         sample: &Sample,

@@ -17,7 +17,6 @@ use crate::session::undescribed::UndescribedObjects;
 use crate::totals::measured::Measured;
 use crate::totals::rolling::Totals;
 use crate::totals::sums::Charge;
-use crate::x86_64::moved_value::ValueChange;
 use dataspace_proto::accounting::Collected;
 use dataspace_proto::event::{Event, EventKind, Machine, SkidModel};
 use dataspace_proto::reason::{N_REASONS, Reason};
@@ -444,7 +443,9 @@ impl Analyzer {
         touched.segment =
             attribution.addr.and_then(|(addr, _)| self.world.processes.segment(sample, addr));
         self.history.append(sample, attribution, touched, &self.world, &self.cgroups);
-        self.history.append_change(self.value_change(sample, attribution));
+        if let Some(len_bytes) = self.watched_bytes(sample) {
+            self.history.append_change(self.world.value_change(sample, attribution, len_bytes));
+        }
         if let Some(object) = self.history.places.unopened.take()
             && self.config.has_lines
             && !self.is_short_of_memory
@@ -453,13 +454,11 @@ impl Analyzer {
         }
     }
 
-    /// The values of what a breakpoint watches before and after an access, as far as registers tell.
-    pub(super) fn value_change(&self, sample: &Sample, attribution: &Attribution) -> ValueChange {
+    /// Bytes that the breakpoint watches which a sample is of.
+    pub(super) fn watched_bytes(&self, sample: &Sample) -> Option<u8> {
         match self.events.get(usize::from(sample.event.0)).map(|event| event.kind) {
-            Some(EventKind::Breakpoint { len_bytes, .. }) => {
-                self.world.value_change(sample, attribution, len_bytes)
-            }
-            _ => ValueChange::UNKNOWN,
+            Some(EventKind::Breakpoint { len_bytes, .. }) => Some(len_bytes),
+            _ => None,
         }
     }
 

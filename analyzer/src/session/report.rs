@@ -10,6 +10,7 @@ pub use crate::totals::function_table::FunctionLine;
 use crate::totals::rolling::{ObjectIdx, ObjectTotals, SpanSums, TOTAL};
 use crate::types::scalar_notation::ScalarNotation;
 pub use crate::types::type_layout::{LayoutMember, TypeLayout};
+use crate::x86_64::moved_value::ValueChange;
 use dataspace_proto::accounting::{Accounting, Collected, Lost};
 use dataspace_proto::event::{Event, EventKind, Sampling};
 use dataspace_proto::memory::Level;
@@ -163,7 +164,9 @@ impl Analyzer {
         let source = sample.data_source.unwrap_or_default();
         let place = self.world.trigger_place(sample, attribution);
         let told = |latency: u16| (latency != 0).then_some(latency);
-        let change = self.value_change(sample, attribution);
+        let change = self.watched_bytes(sample).map_or(ValueChange::UNKNOWN, |n_watched| {
+            self.world.value_change(sample, attribution, n_watched)
+        });
         let notation =
             named.map_or(ScalarNotation::DIGITS, |named| ScalarNotation::of(&named.answer.object));
         let touched = |value: Option<u64>| {
