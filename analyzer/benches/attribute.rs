@@ -23,8 +23,11 @@ use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
 
-/// A million samples.
-const HISTORY_BYTES: u64 = 70 << 20;
+/// Room for histories: none, one that stays in the processor's caches, and one of a million samples.
+const HISTORIES_BYTES: [u64; 3] = [0, 1 << 20, 70 << 20];
+
+/// Where the program's cells are.
+const POOL: u64 = 0x7000_0000_0000;
 
 /// Rounds of each session.
 const N_ROUNDS: usize = 9;
@@ -87,25 +90,34 @@ fn main() {
         .filter(|it| (0..it.op_count()).any(|op| it.op_kind(op) == OpKind::Memory))
         .map(|it| it.next_ip())
         .collect();
-    let samples: Vec<Record> =
-        ips.iter().map(|ip| Record::Sample(sample(*ip, 0x7000_0000_0000))).collect();
-    let text = *image.segments.iter().find(|segment| segment.is_executable).unwrap();
-    let mmap = Mmap {
+    let samples: Vec<Record> = ips.iter().map(|ip| Record::Sample(sample(*ip, POOL))).collect();
+    let segments = image.segments.iter().map(|segment| Mmap {
         pid: 1,
         tid: 1,
-        start: Avma(text.start.0),
-        len_bytes: text.memory_bytes,
-        file_offset: FileOffset(text.file_offset.0),
-        is_executable: true,
+        start: Avma(segment.start.0),
+        len_bytes: segment.memory_bytes,
+        file_offset: FileOffset(segment.file_offset.0),
+        is_executable: segment.is_executable,
         path: b"/walk".as_slice().into(),
         ..Mmap::default()
+    });
+    let pool = Mmap {
+        pid: 1,
+        tid: 1,
+        start: Avma(POOL),
+        len_bytes: 1 << 20,
+        path: b"//anon".as_slice().into(),
+        ..Mmap::default()
     };
-    let mut sessions = [0, HISTORY_BYTES].map(|history_bytes| {
+    let mappings: Vec<Mmap> = segments.chain([pool]).collect();
+    let mut sessions = HISTORIES_BYTES.map(|history_bytes| {
         let config = Config { history_bytes, ..Config::default() };
         let mut analyzer = Analyzer::new(config);
         let mut worker = Worker::new(Box::new(Files(bytes.clone())));
         analyzer.apply(&Record::Event(Box::new(clock())), &mut Unobserved);
-        analyzer.apply(&Record::Mmap(Box::new(mmap.clone())), &mut Unobserved);
+        for mapped in &mappings {
+            analyzer.apply(&Record::Mmap(Box::new(mapped.clone())), &mut Unobserved);
+        }
         for record in &samples {
             analyzer.apply(record, &mut Unobserved);
             while let Some(request) = analyzer.next_request() {
@@ -119,13 +131,15 @@ fn main() {
             each_ns.push(round_ns(analyzer, &samples));
         }
     }
-    let [(plain, without_ns), (keeping, with_ns)] = &mut sessions;
-    let [without_ns, with_ns] = [without_ns, with_ns].map(|each_ns| {
+    let [none_ns, small_ns, large_ns] = sessions.each_mut().map(|(_, each_ns)| {
         each_ns.sort_by(f64::total_cmp);
         each_ns[N_ROUNDS / 2]
     });
-    println!("{without_ns:.1} ns a sample over {} triggers", samples.len());
-    println!("{with_ns:.1} ns with a history: {:.1} ns on top", with_ns - without_ns);
+    println!("{none_ns:.1} ns a sample over {} triggers", samples.len());
+    for (kept, each_ns) in [("1 MB", small_ns), ("70 MB", large_ns)] {
+        println!("{each_ns:.1} ns with a history of {kept}: {:.1} ns on top", each_ns - none_ns);
+    }
+    let [(plain, _), _, (keeping, _)] = &mut sessions;
     println!("accounting: {:?}", plain.accounting());
     let view = keeping.history().unwrap();
     for (by, filter) in [

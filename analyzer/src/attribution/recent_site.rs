@@ -42,7 +42,7 @@ impl RecentSites {
 
     /// The sites are other ones now.
     pub(crate) fn forget(&mut self) {
-        self.0.places.fill(None);
+        self.0.forget();
     }
 }
 

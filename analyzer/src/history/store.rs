@@ -132,6 +132,7 @@ impl History {
     }
 
     /// The same, by the tables.
+    #[cold]
     fn resolved_place(
         &mut self,
         sample: &Sample,
@@ -200,6 +201,7 @@ impl History {
     }
 
     /// The number of the place of the call whose last byte is at an address.
+    #[cold]
     fn call(&mut self, object: LoadObjectIdx, at: Svma, world: &World) -> u32 {
         let Some(known) = world.processes.object(object) else { return NONE };
         let scope = self.places.module(object, &known.key.path);
@@ -216,6 +218,7 @@ impl History {
     }
 
     /// The number of the place of code that no debug information tells of.
+    #[cold]
     fn unresolved_place(&mut self, sample: &Sample, world: &World) -> u32 {
         let named = named_code(&world.kernel_code, &world.made_code, sample);
         let (object, scope) = match named {
@@ -241,6 +244,7 @@ impl History {
     }
 
     /// Puts the newest samples into the open chunk.
+    #[cold]
     fn write(&mut self) {
         let open = self.open.get_or_insert_with(Chunk::with_room);
         open.extend(&self.newest, &self.changes);

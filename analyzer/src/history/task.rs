@@ -55,6 +55,7 @@ impl Tasks {
         self.comms.get(&tid).or_else(|| self.comms.get(&pid))
     }
 
+    #[cold]
     fn add(
         &mut self,
         (pid, tid): (i32, i32),

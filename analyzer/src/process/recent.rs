@@ -13,13 +13,13 @@ const RANGE_SHIFT: u32 = 16;
 /// what they were made from has changed.
 #[derive(Debug)]
 pub(crate) struct Places<T, const N: usize> {
-    pub(crate) places: Box<[Option<T>]>,
+    places: Box<[Option<T>; N]>,
     n_changes: u64,
 }
 
 impl<T: Copy, const N: usize> Default for Places<T, N> {
     fn default() -> Self {
-        Self { places: vec![None; N].into(), n_changes: 0 }
+        Self { places: Box::new([None; N]), n_changes: 0 }
     }
 }
 
@@ -28,12 +28,17 @@ impl<T: Copy, const N: usize> Places<T, N> {
     pub(crate) fn at(&mut self, key: u64, n_changes: u64) -> &mut Option<T> {
         if self.n_changes != n_changes {
             self.n_changes = n_changes;
-            self.places.fill(None);
+            self.forget();
         }
         // The golden ratio's bits spread what differs in a few (Knuth, volume 3, section 6.4).
         let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let place = mixed as usize % N;
         &mut self.places[place]
+    }
+
+    #[cold]
+    pub(crate) fn forget(&mut self) {
+        self.places.fill(None);
     }
 }
 
@@ -62,9 +67,9 @@ pub(crate) struct DataSpan {
 pub(crate) struct RecentData(Places<(i32, DataSpan), N_RANGES>);
 
 impl RecentData {
-    pub(crate) fn find(&mut self, pid: i32, avma: Avma, n_changes: u64) -> Option<DataObjectAt> {
+    pub(crate) fn find(&mut self, pid: i32, avma: Avma, n_changes: u64) -> Option<DataSpan> {
         let (of, span) = (*self.0.at(avma.0 >> RANGE_SHIFT, n_changes))?;
-        (of == pid && (span.start..span.end).contains(&avma.0)).then_some(span.answer)
+        (of == pid && (span.start..span.end).contains(&avma.0)).then_some(span)
     }
 
     pub(crate) fn keep(&mut self, pid: i32, avma: Avma, n_changes: u64, span: DataSpan) {
@@ -87,10 +92,10 @@ mod tests {
             [(-17, None), (-16, Some(answer)), (0, Some(answer)), (15, Some(answer)), (16, None)]
         {
             let at = Avma(addr.0.wrapping_add_signed(offset));
-            assert_eq!(recent.find(7, at, 1), expected, "{offset}");
-            assert_eq!(recent.find(8, at, 1), None, "another process");
+            assert_eq!(recent.find(7, at, 1).map(|span| span.answer), expected, "{offset}");
+            assert!(recent.find(8, at, 1).is_none(), "another process");
         }
-        assert_eq!(recent.find(7, addr, 2), None, "something else is mapped");
-        assert_eq!(recent.find(7, addr, 1), None, "and it stays forgotten");
+        assert!(recent.find(7, addr, 2).is_none(), "something else is mapped");
+        assert!(recent.find(7, addr, 1).is_none(), "and it stays forgotten");
     }
 }

@@ -1,7 +1,7 @@
 //! Kinds of memory that addresses are in: text, data, heap, stack.
 
 use crate::process::recent::Places;
-use crate::process::table::{Backing, DataObjectAt, Mapping, ObjectState, ProcessTable};
+use crate::process::table::{Backing, DataObjectAt, ObjectState, ProcessTable};
 use dataspace_proto::address::Avma;
 use dataspace_proto::memory::MemorySegment;
 use dataspace_proto::record::{Mmap, Sample};
@@ -66,37 +66,38 @@ impl ProcessTable {
     }
 
     fn segment_span(&mut self, pid: i32, addr: Avma) -> Option<SegmentSpan> {
-        let n_changes = self.n_changes();
-        let near = addr.0 >> RANGE_SHIFT;
-        let recent = *self.recent_segments.0.at(near, n_changes);
+        let recent = *self.recent_segments.0.at(addr.0 >> RANGE_SHIFT, self.n_changes());
         let holds = |span: &SegmentSpan| span.pid == pid && span.start <= addr && addr < span.end;
-        if let Some(known) = recent.filter(holds) {
-            return Some(known);
-        }
-        let mapping = *self.mapping(pid, addr)?;
-        let segment = self.segment_of(pid, addr, &mapping);
-        let span = SegmentSpan { pid, start: mapping.start, end: mapping.end, segment };
-        // Zeroed data and a heap may share one mapping, of which this is a part then.
-        if segment == mapping.segment {
-            *self.recent_segments.0.at(near, n_changes) = Some(span);
-        }
-        Some(span)
+        recent.filter(holds).or_else(|| self.mapped_span(pid, addr))
     }
 
-    fn segment_of(&mut self, pid: i32, addr: Avma, mapping: &Mapping) -> MemorySegment {
+    #[cold]
+    fn mapped_span(&mut self, pid: i32, addr: Avma) -> Option<SegmentSpan> {
+        let mapping = *self.mapping(pid, addr)?;
+        let mut span =
+            SegmentSpan { pid, start: mapping.start, end: mapping.end, segment: mapping.segment };
         match (mapping.segment, mapping.backing) {
             (MemorySegment::Data, Backing::File(object)) => {
                 let state = self.object(object).map(|known| &known.state);
-                let is_file = matches!(state, Some(ObjectState::Failed(_)));
-                if is_file { MemorySegment::File } else { MemorySegment::Data }
+                if matches!(state, Some(ObjectState::Failed(_))) {
+                    span.segment = MemorySegment::File;
+                }
             }
-            // Zeroed data is no part of the file.
-            (MemorySegment::Anonymous, _) => match self.data_object(pid, addr) {
-                DataObjectAt::Open { .. } => MemorySegment::Data,
-                _ => MemorySegment::Anonymous,
-            },
-            (named, _) => named,
+            // Zeroed data is no part of the file, and a heap may share its mapping.
+            (MemorySegment::Anonymous, _) => {
+                if let Some(data) = self.data_around(pid, addr) {
+                    span.start = span.start.max(Avma(data.start));
+                    span.end = span.end.min(Avma(data.end));
+                    if let DataObjectAt::Open { .. } = data.answer {
+                        span.segment = MemorySegment::Data;
+                    }
+                }
+            }
+            _ => {}
         }
+        let n_changes = self.n_changes();
+        *self.recent_segments.0.at(addr.0 >> RANGE_SHIFT, n_changes) = Some(span);
+        Some(span)
     }
 }
 

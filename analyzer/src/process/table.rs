@@ -237,12 +237,17 @@ impl ProcessTable {
 
     /// The load object of process `pid` whose segments hold the data address `avma`.
     pub(crate) fn data_object(&mut self, pid: i32, avma: Avma) -> DataObjectAt {
+        self.data_around(pid, avma).map_or(DataObjectAt::None, |span| span.answer)
+    }
+
+    /// The same, with addresses around `avma` that have the same answer.
+    pub(super) fn data_around(&mut self, pid: i32, avma: Avma) -> Option<DataSpan> {
         if let Some(known) = self.recent_data.find(pid, avma, self.n_changes) {
-            return known;
+            return Some(known);
         }
-        let Some(span) = self.data_span(pid, avma) else { return DataObjectAt::None };
+        let span = self.data_span(pid, avma)?;
         self.recent_data.keep(pid, avma, self.n_changes, span);
-        span.answer
+        Some(span)
     }
 
     /// The same with the addresses around `avma` that have the same answer: no other mapping begins
