@@ -5,6 +5,7 @@ use crate::process::table::{Backing, DataObjectAt, ObjectState, ProcessTable};
 use dataspace_proto::address::Avma;
 use dataspace_proto::memory::MemorySegment;
 use dataspace_proto::record::{Mmap, Sample};
+use dataspace_proto::register::Register;
 
 /// Mappings that are remembered.
 const N_RECENT: usize = 64;
@@ -57,11 +58,12 @@ impl ProcessTable {
             return Some(MemorySegment::Kernel);
         }
         let span = self.segment_span(sample.pid, addr)?;
-        let registers = sample.registers_of_user();
-        let sp = registers.get(dataspace_proto::register::Register::Rsp).map(Avma);
+        if span.segment != MemorySegment::Anonymous {
+            return Some(span.segment);
+        }
         // The stack of another thread than the first is mapped as any memory without a file is.
-        let is_stack = span.segment == MemorySegment::Anonymous
-            && sp.is_some_and(|sp| span.start <= sp && sp < span.end);
+        let sp = sample.registers_of_user().get(Register::Rsp).map(Avma);
+        let is_stack = sp.is_some_and(|sp| span.start <= sp && sp < span.end);
         Some(if is_stack { MemorySegment::Stack } else { span.segment })
     }
 
@@ -143,7 +145,7 @@ mod tests {
         table.mmap(&mmap(0x10_0000, "//anon", false));
         table.mmap(&mmap(0x20_0000, "//anon", false));
         let mut sample = Sample { pid: 1, ip: Avma(0x1000), ..Sample::default() };
-        sample.registers.set(dataspace_proto::register::Register::Rsp, 0x10_0800);
+        sample.registers.set(Register::Rsp, 0x10_0800);
         let mut of = |addr| table.segment(&sample, Avma(addr));
         for _ in 0..2 {
             assert_eq!(of(0x10_0010), Some(MemorySegment::Stack));
