@@ -61,47 +61,65 @@ macro_rules! columns {
             $($(#[$doc])* pub(crate) $field: $type,)*
         }
 
-        /// Some thousand samples.
+        /// Samples, a column for each of their fields.
         #[derive(Clone, Debug)]
-        pub(crate) struct Chunk {
+        pub(crate) struct Columns<const N: usize> {
             /// Rows that are there, the first of each column.
             len: usize,
             /// Values before and after, of those rows that have some, by their numbers.
             changes: Vec<(u16, ValueChange)>,
-            $(pub(crate) $field: Box<[$type; CHUNK_ROWS]>,)*
+            $(pub(crate) $field: Box<[$type; N]>,)*
         }
 
-        impl Chunk {
+        impl<const N: usize> Columns<N> {
             /// Bytes of a full one without values.
-            pub(crate) const BYTES: usize = CHUNK_ROWS * (0 $(+ size_of::<$type>())*);
+            pub(crate) const BYTES: usize = N * (0 $(+ size_of::<$type>())*);
 
             /// An empty one with room for all its rows.
             pub(crate) fn with_room() -> Self {
                 Self { len: 0, changes: Vec::new(), $($field: column(),)* }
             }
 
-            /// Adds rows to one that has room for them, a column after the other: memory written in runs costs half of what
-            /// a row at a time does.
-            ///
-            /// `changes` has the values of some of them, by their places in `rows`.
-            pub(crate) fn extend(&mut self, rows: &[Row], changes: &[(u16, ValueChange)]) {
-                let first = self.len as u16;
-                self.changes.extend(changes.iter().map(|(row, change)| (first + row, *change)));
-                let end = CHUNK_ROWS.min(self.len + rows.len());
-                $(
-                    for (value, row) in self.$field[self.len..end].iter_mut().zip(rows) {
-                        *value = row.$field;
-                    }
-                )*
-                self.len = end;
+            /// Adds a row to one that has room for it. Put together elsewhere first, byte by byte, it would wait for itself
+            /// when it is copied: so its fields go where they belong.
+            #[inline]
+            pub(crate) fn push(&mut self, row: Row) {
+                let at = self.len;
+                if at < N {
+                    $(self.$field[at] = row.$field;)*
+                    self.len = at + 1;
+                }
+            }
+
+            /// Adds the rows of another to one that has room for them, a column after the other: memory written in
+            /// runs costs half of what a row at a time does.
+            pub(crate) fn extend<const M: usize>(&mut self, rows: &Columns<M>) {
+                let first = self.len;
+                let n_more = rows.len.min(N - first);
+                let moved = |(row, change): &(u16, ValueChange)| (first as u16 + row, *change);
+                self.changes.extend(rows.changes.iter().map(moved));
+                $(self.$field[first..first + n_more].copy_from_slice(&rows.$field[..n_more]);)*
+                self.len = first + n_more;
             }
         }
     };
 }
 
+/// Some thousand samples.
+pub(crate) type Chunk = Columns<CHUNK_ROWS>;
+
+/// Some samples that are written to a chunk together.
+pub(crate) type Run = Columns<RUN_ROWS>;
+
+impl<const N: usize> Default for Columns<N> {
+    fn default() -> Self {
+        Self::with_room()
+    }
+}
+
 /// A column without values.
-fn column<T: Clone + Default>() -> Box<[T; CHUNK_ROWS]> {
-    let Ok(column) = vec![T::default(); CHUNK_ROWS].into_boxed_slice().try_into() else {
+fn column<T: Clone + Default, const N: usize>() -> Box<[T; N]> {
+    let Ok(column) = vec![T::default(); N].into_boxed_slice().try_into() else {
         unreachable!("it has as many rows as it was made with")
     };
     column
@@ -138,24 +156,26 @@ columns! {
     found: Found,
 }
 
+#[cfg(test)]
 impl Chunk {
     /// All of `rows`, so many in each.
-    #[cfg(test)]
     pub(crate) fn of_rows(rows: &[Row], n_each: usize) -> Vec<std::sync::Arc<Self>> {
         let chunk = |rows: &[Row]| {
             let mut chunk = Self::with_room();
-            chunk.extend(rows, &[]);
+            rows.iter().for_each(|row| chunk.push(*row));
             chunk.into()
         };
         rows.chunks(n_each).map(chunk).collect()
     }
+}
 
+impl<const N: usize> Columns<N> {
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
     pub(crate) const fn is_full(&self) -> bool {
-        self.len == CHUNK_ROWS
+        self.len == N
     }
 
     /// Takes all rows away, and keeps their room.
@@ -167,6 +187,13 @@ impl Chunk {
     /// Bytes that it takes.
     pub(crate) const fn bytes(&self) -> usize {
         Self::BYTES + self.changes.capacity() * size_of::<(u16, ValueChange)>()
+    }
+
+    /// Keeps the values before and after the access of the last row.
+    pub(crate) fn push_change(&mut self, change: ValueChange) {
+        if let Some(row) = self.len.checked_sub(1) {
+            self.changes.push((row as u16, change));
+        }
     }
 
     /// The values before and after the access of a row.

@@ -5,7 +5,7 @@ use crate::attribution::site_table::SiteIdx;
 use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
 use crate::bytes::file::{LoadObjectIdx, LoadObjectKey};
-use crate::history::chunk::{CHUNK_ROWS, Chunk, Found, NONE, RUN_ROWS, Row, Told};
+use crate::history::chunk::{CHUNK_ROWS, Chunk, Found, NONE, Row, Run, Told};
 use crate::history::data_name::{DataName, DataNames};
 use crate::history::growing::Frozen;
 use crate::history::place::{self, PlaceTable, SampledCode, SampledPlace, TriggerPlace};
@@ -54,9 +54,7 @@ pub(crate) struct History {
     /// The one that is not full yet.
     open: Option<Chunk>,
     /// Samples that are in no chunk yet.
-    newest: Vec<Row>,
-    /// Their values before and after, by their places in there, where they have some.
-    changes: Vec<(u16, ValueChange)>,
+    newest: Run,
     pub(crate) names: DataNames,
     pub(crate) places: PlaceTable,
     pub(crate) tasks: Tasks,
@@ -84,7 +82,7 @@ impl History {
         world: &World,
         cgroups: &CgroupTable,
     ) {
-        if self.newest.len() == RUN_ROWS {
+        if self.newest.is_full() {
             self.write();
         }
         let addr = attribution.addr;
@@ -110,10 +108,8 @@ impl History {
 
     /// Keeps the values before and after the access of the sample that was kept last.
     pub(crate) fn append_change(&mut self, change: ValueChange) {
-        if change != ValueChange::UNKNOWN
-            && let Some(row) = self.newest.len().checked_sub(1)
-        {
-            self.changes.push((row as u16, change));
+        if change != ValueChange::UNKNOWN {
+            self.newest.push_change(change);
         }
     }
 
@@ -247,9 +243,8 @@ impl History {
     #[cold]
     fn write(&mut self) {
         let open = self.open.get_or_insert_with(Chunk::with_room);
-        open.extend(&self.newest, &self.changes);
+        open.extend(&self.newest);
         self.newest.clear();
-        self.changes.clear();
         if open.is_full() {
             self.begin_chunk();
         }
@@ -329,14 +324,13 @@ impl History {
         self.full.clear();
         self.open = None;
         self.newest.clear();
-        self.changes.clear();
         taken
     }
 
     /// All that is kept, as it is now.
     pub(crate) fn freeze(&self) -> KeptRows {
         let mut open = self.open.clone().unwrap_or_else(Chunk::with_room);
-        open.extend(&self.newest, &self.changes);
+        open.extend(&self.newest);
         let open = (open.len() != 0).then(|| Arc::new(open));
         KeptRows {
             chunks: self.full.iter().cloned().chain(open).collect(),
