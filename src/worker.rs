@@ -3,7 +3,8 @@
 mod figures;
 mod frame;
 mod host;
-mod object;
+pub(crate) mod object;
+pub(crate) mod view;
 
 #[cfg(test)]
 pub(crate) use figures::of as figures_of;

@@ -23,5 +23,6 @@ pub mod register;
 pub mod sample_line;
 pub mod snapshot;
 pub mod stack;
+pub mod view;
 pub mod window;
 pub mod worker;

@@ -7,6 +7,7 @@
 
 use crate::accounting::Accounting;
 use crate::event_count::EventCount;
+use crate::view::View;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -109,6 +110,15 @@ pub enum Wish {
         keys: BTreeMap<String, String>,
         /// The answer is CSV, not JSON.
         is_csv: bool,
+    },
+    /// A view of the history, as JSON.
+    View {
+        /// Which one.
+        view: View,
+        /// JSON of [`ViewRequest`](crate::view::ViewRequest).
+        request: Vec<u8>,
+        /// Keys of the daemon's configuration, by name.
+        keys: BTreeMap<String, String>,
     },
 }
 

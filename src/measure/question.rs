@@ -12,6 +12,9 @@ use dataspace_proto::query::{KeyValue, Query, QueryAnswer, QueryMetrics};
 use dataspace_proto::snapshot::EventLine;
 use std::collections::{BTreeMap, HashMap};
 
+/// The measurements, of which the first is shown that the events of a session are of.
+const MEASURES: [Measure; 4] = [Measure::Faults, Measure::Dcache, Measure::Icache, Measure::Time];
+
 /// Things that samples are summed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Dimension {
@@ -102,6 +105,21 @@ impl MeasuredSamples {
         let is_all = names.len() == events.len();
         let events = if is_all { Vec::new() } else { names };
         Ok(Self { measure, condition, span, keys, events, is_of_time, is_strict, scale: None })
+    }
+
+    /// The samples of the first measurement that some of these events are of; those that `query` keeps.
+    ///
+    /// # Errors
+    /// Where they are of none.
+    pub(crate) fn fitting(events: &[EventLine], query: &Query) -> Result<Self, Failure> {
+        let samples = |measure: Measure| {
+            let Query { filter, span, keys, .. } = query.clone();
+            Self::new(measure, events, filter, span, keys)
+        };
+        MEASURES.into_iter().find_map(|measure| samples(measure).ok()).ok_or_else(|| {
+            let what = "what is sampled is no measurement: faults, dcache, icache or time";
+            Failure::new(Kind::Failed, what)
+        })
     }
 
     /// The expression that is true for samples of what is measured, or for those that missed nothing.

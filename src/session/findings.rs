@@ -3,8 +3,8 @@
 use dataspace_analyzer::history::store::HistoryView;
 use dataspace_analyzer::session::analyzer::Analyzer;
 use dataspace_analyzer::session::report::{FunctionLine, TypeLayout};
-use dataspace_proto::snapshot::Snapshot;
-use std::collections::BTreeMap;
+use dataspace_proto::snapshot::{ObjectLine, Snapshot};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// All that a session tells. A copy shares everything with the original.
@@ -33,6 +33,21 @@ pub(crate) struct Queues {
 }
 
 impl Findings {
+    /// The object with a layout that is, or is around, the one of this descriptor.
+    pub(crate) fn layout_around(&self, object: &str) -> Option<(&ObjectLine, &Arc<TypeLayout>)> {
+        let objects = &self.snapshot.objects;
+        let ids: HashMap<u32, &ObjectLine> = objects.iter().map(|it| (it.id, it)).collect();
+        let mut next = objects.iter().find(|line| &*line.object == object);
+        for _ in 0..objects.len() {
+            let line = next?;
+            if let Some(layout) = self.layouts.get(&line.id) {
+                return Some((line, layout));
+            }
+            next = line.parent_id.and_then(|id| ids.get(&id).copied());
+        }
+        None
+    }
+
     /// The same with the history as it is now.
     pub(crate) fn with_history(self, analyzer: &Analyzer) -> Self {
         Self { history: analyzer.history().map(Arc::new), ..self }

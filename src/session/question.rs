@@ -7,6 +7,7 @@ use dataspace_analyzer::history::store::HistoryView;
 use dataspace_analyzer::query::answer::{Inquiry, Reckoning};
 use dataspace_analyzer::query::error::QueryError;
 use dataspace_proto::query::{Metric, Query, QueryAnswer};
+use dataspace_proto::snapshot::{ObjectKind, ObjectLine};
 
 /// A question that means something, and its words.
 #[derive(Clone, Debug)]
@@ -38,6 +39,21 @@ pub(crate) fn quoted(text: &str) -> String {
         }
     }
     quoted + "\""
+}
+
+/// The condition that a sample is of an object or of something inside of it.
+pub(crate) fn condition_of(object: &ObjectLine) -> String {
+    let text = quoted(&object.object);
+    match object.kind {
+        ObjectKind::Total => "true".to_owned(),
+        ObjectKind::Scalar => format!("object == {text}"),
+        ObjectKind::Artificial if &*object.object == "<Unknown>" => {
+            "object.startsWith(\"<Unknown>\")".to_owned()
+        }
+        ObjectKind::Artificial => format!("object == {text}"),
+        // A descriptor ends with a bracket: what begins with it is inside.
+        ObjectKind::Aggregate | ObjectKind::Member => format!("object.startsWith({text})"),
+    }
 }
 
 impl Question {

@@ -58,6 +58,19 @@ pub(crate) fn of(rows: &SharingRows) -> Value {
     })
 }
 
+/// The same for somebody who may not know addresses.
+pub(crate) fn without_addresses(rows: &SharingRows) -> Value {
+    let mut document = of(rows);
+    let lines = document["lines"].as_array_mut();
+    for line in lines.into_iter().flatten() {
+        line["line"] = Value::Null;
+        for part in line["parts"].as_array_mut().into_iter().flatten() {
+            part["address"] = Value::Null;
+        }
+    }
+    document
+}
+
 /// Writes one line for each part of each cache line.
 ///
 /// # Errors

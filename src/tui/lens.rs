@@ -4,7 +4,6 @@
 use super::variable::{OwnIds, VariableRows, unfolded};
 use crate::answer;
 use crate::arrangement::descendants_first;
-use crate::session::question::quoted;
 use dataspace_proto::query::{KeyValue, Query, QueryAnswer, QueryMetrics};
 use dataspace_proto::sample_line::Scope;
 use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};
@@ -246,26 +245,11 @@ pub(super) fn add(sum: &mut Metrics, other: &Metrics) {
     }
 }
 
-/// The condition that a sample is of an object or of something inside of it.
-pub(super) fn condition_of(object: &ObjectLine) -> String {
-    let text = quoted(&object.object);
-    match object.kind {
-        ObjectKind::Total => "true".to_owned(),
-        ObjectKind::Scalar => format!("object == {text}"),
-        ObjectKind::Artificial if &*object.object == "<Unknown>" => {
-            "object.startsWith(\"<Unknown>\")".to_owned()
-        }
-        ObjectKind::Artificial => format!("object == {text}"),
-        // A descriptor ends with a bracket: what begins with it is inside.
-        ObjectKind::Aggregate | ObjectKind::Member => format!("object.startsWith({text})"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::session::question::Question;
+    use crate::session::question::{Question, condition_of};
     use dataspace_proto::query::QueryRow;
 
     fn row(key: &[&str], samples: u64) -> QueryRow {

@@ -1,7 +1,8 @@
 //! Types told apart by the variables that their objects are in: `order · g_orders`.
 
-use super::lens::{FIRST_OWN_ID, add, condition_of, kept, metrics};
+use super::lens::{FIRST_OWN_ID, add, kept, metrics};
 use crate::arrangement::parents;
+use crate::session::question::condition_of;
 use crate::session::question::quoted;
 use dataspace_proto::query::{KeyValue, QueryAnswer};
 use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};

@@ -1,6 +1,7 @@
 //! One session in its worker: the daemon asks how it stands, and for what its clients want.
 
 use super::frame::{self, MAX_BYTES};
+use super::view::Viewed;
 use super::{figures, object};
 use crate::answer;
 use crate::broker::wire::Connection;
@@ -8,6 +9,7 @@ use crate::config::LiveOptions;
 use crate::daemon::session::spec;
 use crate::exit::{self, Failure};
 use crate::export::{folded, pprof};
+use crate::file_source::FilePolicy;
 use crate::lock::lock;
 use crate::memory_bound::{self, MemoryState};
 use crate::session::findings::Findings;
@@ -16,6 +18,7 @@ use crate::session::{self, Source};
 use anyhow::Context as _;
 use dataspace_collector::system::memory;
 use dataspace_proto::query::Query;
+use dataspace_proto::view::View;
 use dataspace_proto::worker::{Ask, Flag, Reply, SessionRequest, Standing, Wish};
 use rustix::fd::OwnedFd;
 use serde::Serialize;
@@ -180,6 +183,24 @@ impl Host {
         json(Some(answer))
     }
 
+    /// A view of the samples.
+    fn view(
+        &self,
+        view: View,
+        request: &[u8],
+        keys: BTreeMap<String, String>,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let Some(source) = lock(&self.source).clone() else { return Ok(None) };
+        let refused = |error: anyhow::Error| {
+            io::Error::new(io::ErrorKind::InvalidInput, format!("{error:#}"))
+        };
+        let options = self.options().map_err(refused)?;
+        let files = FilePolicy { shows_sources: true, ..session::files_of(&options) };
+        let is_confined = self.request.viewer.is_some();
+        let viewed = Viewed { source: &*source, files, is_confined };
+        viewed.view(view, request, keys).map(Some).map_err(refused)
+    }
+
     fn standing(&self, source: &dyn Source) -> Standing {
         let memory = memory_bound::state();
         Standing {
@@ -211,6 +232,7 @@ impl Host {
     fn fulfil(&self, wish: Wish, file: Option<OwnedFd>) -> Reply {
         let making = || match wish {
             Wish::Query { query, keys, is_csv } => self.answer(&query, keys, is_csv),
+            Wish::View { view, request, keys } => self.view(view, &request, keys),
             of_snapshot => self.made(&of_snapshot),
         };
         let bytes = catch_unwind(AssertUnwindSafe(making));
@@ -234,7 +256,7 @@ impl Host {
             Wish::Layout(id) => return json(object::layout(&findings, *id)),
             Wish::Pprof => pprof::write(&findings, Some(made.elapsed()), MAX_BYTES, &mut bytes)?,
             Wish::Folded => folded::write(&findings, MAX_BYTES, &mut bytes)?,
-            Wish::Query { .. } => return Ok(None),
+            Wish::Query { .. } | Wish::View { .. } => return Ok(None),
         }
         Ok(Some(bytes))
     }

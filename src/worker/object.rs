@@ -19,7 +19,7 @@ const MAX_LISTED: usize = 256;
 const MAX_DEPTH: usize = 256;
 
 /// All that `findings` tell of an object; `None` where they have none of that number.
-pub(super) fn detail(findings: &Findings, id: u32) -> Option<ObjectDetail> {
+pub(crate) fn detail(findings: &Findings, id: u32) -> Option<ObjectDetail> {
     let nest = Nest::of(findings);
     let line = nest.line(id)?;
     let mut children: Vec<ObjectReference> = nest.parts(id).map(reference).collect();
@@ -131,7 +131,7 @@ fn functions(findings: &Findings, nest: &Nest<'_>, id: u32) -> Vec<FunctionSum> 
 
 /// Layout of the outermost aggregate around an object; `None` where there is no such object, or no layout
 /// of it.
-pub(super) fn layout(findings: &Findings, id: u32) -> Option<ObjectLayout> {
+pub(crate) fn layout(findings: &Findings, id: u32) -> Option<ObjectLayout> {
     let nest = Nest::of(findings);
     let (object, layout) = nest.with_layout(nest.line(id)?)?;
     let mut members: Vec<LayoutLine> = layout.members.iter().map(line_of).collect();

@@ -8,6 +8,7 @@ use crate::daemon::session::Session;
 use crate::daemon::session::frame::Frame;
 use crate::daemon::session::sealed::Sealed;
 use dataspace_proto::api::{AccountingAnswer, ApiError, ErrorCode};
+use dataspace_proto::view::View;
 use dataspace_proto::worker::Wish;
 use hyper::Response;
 use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
@@ -87,6 +88,15 @@ pub(crate) async fn query(mut asked: Asked<'_>) -> Answered {
     let answer = answer.ok_or_else(|| no_snapshot(&session))?;
     let kind = if is_csv { CSV } else { asked.route.answer.kind };
     Ok(sealed(asked.route.success, kind, answer))
+}
+
+/// A view of the history.
+pub(crate) async fn view(mut asked: Asked<'_>, view: View) -> Answered {
+    let session = asked.session()?;
+    let request = body::read(asked.daemon, &mut asked.body).await?.to_vec();
+    let keys = asked.daemon.settings().keys;
+    let made = made(&asked, &session, Wish::View { view, request, keys }).await?;
+    whole(&asked, made, || no_snapshot(&session))
 }
 
 /// An answer that is `made`, or why there is none.

@@ -7,13 +7,10 @@ use crate::layout::figure::MemberFigures;
 use crate::layout::measure;
 use crate::layout::row::{LayoutRow, LayoutRows, LineRow, PartKind, PartRow, rows as layout_rows};
 use crate::session::findings::Findings;
+use crate::session::question::condition_of;
 use crate::text::{percent, short_span, visible};
-use crate::tui::lens::condition_of;
-use dataspace_analyzer::types::type_layout::TypeLayout;
 use dataspace_proto::query::KeyValue;
-use dataspace_proto::snapshot::{ObjectLine, Snapshot};
-use std::collections::HashMap;
-use std::sync::Arc;
+use dataspace_proto::snapshot::ObjectLine;
 
 /// Width of the bar of a member's share.
 const BAR_WIDTH: usize = 10;
@@ -27,7 +24,8 @@ pub(in crate::tui) fn rows(
     object: &str,
     width: usize,
 ) -> Result<Vec<PageRow>, String> {
-    let (aggregate, layout) = outermost(findings, object)
+    let (aggregate, layout) = findings
+        .layout_around(object)
         .ok_or("nothing around this has members: layouts are of structures, classes and unions")?;
     let measured = measure::measure(findings, layout).map_err(|failure| failure.to_string())?;
     let layout_rows = layout_rows(layout, measured.figures.as_ref());
@@ -53,24 +51,6 @@ pub(in crate::tui) fn rows(
     let notes = measured.notes.iter();
     rows.extend(notes.flat_map(|note| PageRow::wrapped(&visible(note), Tone::Faint, width)));
     Ok(rows)
-}
-
-/// The object with a layout that is, or is around, the one of this descriptor.
-fn outermost<'a>(
-    findings: &'a Findings,
-    object: &str,
-) -> Option<(&'a ObjectLine, &'a Arc<TypeLayout>)> {
-    let snapshot: &Snapshot = &findings.snapshot;
-    let ids: HashMap<u32, &ObjectLine> = snapshot.objects.iter().map(|it| (it.id, it)).collect();
-    let mut next = snapshot.objects.iter().find(|line| &*line.object == object);
-    for _ in 0..snapshot.objects.len() {
-        let line = next?;
-        if let Some(layout) = findings.layouts.get(&line.id) {
-            return Some((line, layout));
-        }
-        next = line.parent_id.and_then(|id| ids.get(&id).copied());
-    }
-    None
 }
 
 fn sums(rows: &LayoutRows) -> String {

@@ -16,9 +16,6 @@ use dataspace_proto::snapshot::Snapshot;
 /// Rows of a summary.
 const N_LISTED: usize = 12;
 
-/// The measurements, of which the first is shown that the events of a session are of.
-const MEASURES: [Measure; 4] = [Measure::Faults, Measure::Dcache, Measure::Icache, Measure::Time];
-
 /// The rows, of the samples of a question.
 ///
 /// # Errors
@@ -30,17 +27,14 @@ pub(in crate::tui) fn rows(
     view: &MeasureView,
 ) -> Result<Vec<PageRow>, String> {
     let snapshot = source.snapshot();
-    let samples = |measure: Measure| {
-        let Query { filter, span, keys, .. } = query.clone();
-        MeasuredSamples::new(measure, &snapshot.events, filter, span, keys)
-    };
     let samples = match asked {
-        Some(measure) => samples(measure).map_err(|failure| failure.to_string())?,
-        None => {
-            let found = MEASURES.into_iter().find_map(|measure| samples(measure).ok());
-            found.ok_or("what is sampled is no measurement: faults, dcache, icache or time")?
+        Some(measure) => {
+            let Query { filter, span, keys, .. } = query;
+            MeasuredSamples::new(measure, &snapshot.events, filter, span, keys)
         }
+        None => MeasuredSamples::fitting(&snapshot.events, &query),
     };
+    let samples = samples.map_err(|failure| failure.to_string())?;
     let overview =
         MeasureOverview::of(source, samples, view).map_err(|error| format!("{error:#}"))?;
     let mut rows = counts(&snapshot, &overview);

@@ -1,0 +1,154 @@
+//! Views of a session's samples that are more than sums, as JSON for clients.
+
+use crate::annotation::cutoff::CodeCutoffs;
+use crate::annotation::document::AnnotationDocument;
+use crate::annotation::model::Annotation;
+use crate::annotation::subject::{CodeSearch, CodeSubject};
+use crate::arrangement::ObjectNames;
+use crate::config::Names;
+use crate::exit::{Failure, Kind};
+use crate::file_source::FilePolicy;
+use crate::layout::document::LayoutDocument;
+use crate::layout::measure::measure;
+use crate::layout::row;
+use crate::measure::document as measurement;
+use crate::measure::question::MeasuredSamples;
+use crate::measure::report::MeasureReport;
+use crate::measure::summary::MeasureOverview;
+use crate::measure::view::MeasureView;
+use crate::session::Source;
+use crate::session::findings::Findings;
+use crate::session::inspection::Inspector;
+use crate::session::question::{Question, mistake};
+use crate::sharing::document as sharing;
+use crate::sharing::row::SharingRows;
+use dataspace_analyzer::dwarf::layout::listing::FoundLayout;
+use dataspace_analyzer::history::store::HistoryView;
+use dataspace_analyzer::index::code_listing::AssemblySyntax;
+use dataspace_analyzer::query::code_sums::{CodeReckoning, SampleFilter};
+use dataspace_analyzer::sharing::survey::LineSurvey;
+use dataspace_analyzer::types::type_layout::TypeLayout;
+use dataspace_proto::query::Query;
+use dataspace_proto::view::{View, ViewRequest};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Most cache lines that are told.
+const MAX_LINES: usize = 1_000;
+
+/// Cache lines that are told where nobody says how many.
+const USUAL_LINES: usize = 100;
+
+/// A session that clients look at.
+pub(crate) struct Viewed<'a> {
+    /// The session.
+    pub(crate) source: &'a dyn Source,
+    /// Files that may be looked at.
+    pub(crate) files: FilePolicy,
+    /// Addresses stay untold.
+    pub(crate) is_confined: bool,
+}
+
+impl Viewed<'_> {
+    /// JSON of a view, for which `keys` are known besides those of the request.
+    ///
+    /// # Errors
+    /// What is wrong with the request, or why there is no such view.
+    pub(crate) fn view(
+        &self,
+        view: View,
+        request: &[u8],
+        keys: BTreeMap<String, String>,
+    ) -> anyhow::Result<Vec<u8>> {
+        let request: ViewRequest = serde_json::from_slice(request)
+            .map_err(|error| Failure::new(Kind::Usage, error.to_string()))?;
+        let query = request.query(keys);
+        if self.is_confined {
+            Question::new(query.clone())?.confine()?;
+        }
+        match view {
+            View::Sharing => self.sharing(&request, &query),
+            View::Code => self.code(&request, &query),
+            View::Members => self.members(&request),
+            View::Measurement => self.measurement(&query),
+        }
+    }
+
+    fn sharing(&self, request: &ViewRequest, query: &Query) -> anyhow::Result<Vec<u8>> {
+        let survey = LineSurvey::new(query, false).map_err(|error| mistake(&error))?;
+        let findings = self.source.history(true);
+        let limit = request.limit.unwrap_or(USUAL_LINES).min(MAX_LINES);
+        let rows = SharingRows::new(survey.of(history(&findings)?), limit);
+        json(&match self.is_confined {
+            true => sharing::without_addresses(&rows),
+            false => sharing::of(&rows),
+        })
+    }
+
+    fn code(&self, request: &ViewRequest, query: &Query) -> anyhow::Result<Vec<u8>> {
+        let function = request.function.as_deref().map(CodeSubject::parse);
+        let subject = function.unwrap_or(CodeSubject::Hottest);
+        let filter = query.filter.as_ref().map(|text| SampleFilter::new(text, &query.keys));
+        let filter = filter.transpose().map_err(|error| mistake(&error))?;
+        let findings = self.source.history(subject.has_line());
+        let history = history(&findings)?;
+        // An index of its own: it is gone with the answer, for nothing bounds how many functions are looked at.
+        let mut inspector = Inspector::new(self.files.clone());
+        let (filter, syntax) = (filter.as_ref(), AssemblySyntax::Att);
+        let mut search = CodeSearch { history, filter, inspector: &mut inspector, syntax };
+        let found = search.find(&subject)?;
+        let mut reckoning = CodeReckoning::new(found.object, &found.listing.parts, filter);
+        reckoning.add(history);
+        let sums = reckoning.finish(history);
+        let names = ObjectNames::of(&findings.snapshot.objects, Names::Source);
+        let cutoffs = Some(CodeCutoffs::NONE);
+        let annotation = Annotation::new(found, sums, history.events(), &inspector, cutoffs, names);
+        json(&AnnotationDocument::of(&annotation))
+    }
+
+    fn members(&self, request: &ViewRequest) -> anyhow::Result<Vec<u8>> {
+        let object = request.object.as_deref().ok_or_else(|| {
+            Failure::new(Kind::Usage, "object is missing: the descriptor of one that is listed")
+        })?;
+        let findings = self.source.history(false);
+        let (aggregate, layout) = findings.layout_around(object).ok_or_else(|| {
+            let what =
+                "nothing around this has members: layouts are of structures, classes and unions";
+            Failure::new(Kind::Failed, what)
+        })?;
+        let measured = measure(&findings, layout)?;
+        let rows = row::rows(layout, measured.figures.as_ref());
+        let found = FoundLayout {
+            name: Arc::clone(&aggregate.name),
+            alias: None,
+            unit: None,
+            entry: None,
+            virtual_bases: Box::default(),
+            layout: TypeLayout::clone(layout),
+        };
+        json(&LayoutDocument::new(&found, &rows, &measured.notes))
+    }
+
+    fn measurement(&self, query: &Query) -> anyhow::Result<Vec<u8>> {
+        let samples = MeasuredSamples::fitting(&self.source.snapshot().events, query)?;
+        let view = MeasureView::default();
+        let overview = MeasureOverview::of(self.source, samples, &view)?;
+        let by = vec!["process".to_owned()];
+        let answer = self.source.ask(&Question::new(overview.samples.query(by, false))?)?;
+        let (run, details, threads, not_shown) = Default::default();
+        let report = MeasureReport { overview, view, run, details, threads, answer, not_shown };
+        json(&measurement::of(&report))
+    }
+}
+
+fn history(findings: &Findings) -> Result<&Arc<HistoryView>, Failure> {
+    findings.history.as_ref().ok_or_else(|| {
+        let failure = Failure::new(Kind::Usage, "the session keeps no samples to look at");
+        failure.with_remedy("--history 64M   keeps about a million of them")
+    })
+}
+
+fn json(document: &impl Serialize) -> anyhow::Result<Vec<u8>> {
+    Ok(serde_json::to_vec(document)?)
+}
