@@ -13,6 +13,7 @@ mod threads;
 pub(crate) mod value;
 mod view;
 mod watch;
+mod web;
 
 pub(crate) use annotate::{AnnotateArgs, AnnotateOptions, CodeSamples};
 pub(crate) use daemon::{
@@ -27,6 +28,7 @@ pub(crate) use session::{EventArgs, Global, TargetArgs, When};
 pub(crate) use threads::{SampleSource, ThreadsArgs, ThreadsOptions};
 pub(crate) use view::{NamesArgs, QueryArgs, SelectionArgs, ViewArgs, WindowsArgs, is_utf8};
 pub(crate) use watch::WatchArgs;
+pub(crate) use web::WebArgs;
 
 use crate::config::Paths;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -160,6 +162,9 @@ pub(crate) enum Command {
     /// Tell who reads and writes some data, by hardware breakpoints on it.
     #[command(after_help = watch::EXAMPLES)]
     Watch(WatchArgs),
+    /// Show data objects in a browser.
+    #[command(after_help = web::EXAMPLES)]
+    Web(Box<WebArgs>),
     /// Tell what this machine and these privileges allow, and what would allow more.
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -308,6 +313,8 @@ pub(crate) enum ReportFormat {
     Folded,
     /// A profile for `go tool pprof`, compressed with gzip.
     Pprof,
+    /// One file for a browser, with all views and the data inside: it needs no server and no network.
+    Html,
 }
 
 impl ReportFormat {

@@ -8,6 +8,7 @@ pub(crate) use remote::RemoteSession;
 
 use crate::daemon::client::token::Token;
 use crate::daemon::config_file::DEFAULT_SOCKET;
+use crate::daemon::relay::Elsewhere;
 use crate::exit::{Failure, Kind};
 use address::Address;
 use anyhow::Context as _;
@@ -85,6 +86,11 @@ impl Client {
             Some(_) => self.place.of("top", "--connect"),
             None => self.place.of("top --connect", ""),
         }
+    }
+
+    /// The way to the daemon, for whoever hands its answers on.
+    pub(crate) fn elsewhere(&self) -> Elsewhere {
+        self.address.elsewhere(self.token.as_deref())
     }
 
     /// Gets the answer at `path`, below the version.

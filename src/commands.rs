@@ -24,6 +24,7 @@ mod status;
 mod threads;
 mod top;
 mod watch;
+mod web;
 
 use crate::broker::opener;
 use crate::cli::{Cli, Command};
@@ -54,5 +55,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Measure(args) => measure::run(*args, &global),
         Command::Threads(args) => threads::run(*args, &global),
         Command::Watch(args) => watch::run(args, &global),
+        Command::Web(args) => web::run(*args, &global),
     }
 }

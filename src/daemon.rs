@@ -1,9 +1,11 @@
 //! The daemon: several sessions at once, asked for over a socket by clients that may see them.
 
+pub(crate) mod alone;
 pub(crate) mod client;
 pub(crate) mod config_file;
 mod http;
 pub(crate) mod limit;
+pub(crate) mod relay;
 pub(crate) mod session;
 mod state;
 mod systemd;

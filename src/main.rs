@@ -34,6 +34,7 @@ mod measure;
 mod memory_bound;
 mod ownership;
 mod package;
+mod page;
 mod pager;
 mod selection;
 mod session;

@@ -8,7 +8,7 @@ use rules::Sources;
 use std::path::Path;
 
 /// The rooms, from the lowest.
-const ROOMS: [&str; 48] = [
+const ROOMS: [&str; 50] = [
     "text",
     "lock",
     "column",
@@ -45,7 +45,9 @@ const ROOMS: [&str; 48] = [
     "demo",
     "daemon::session::spec",
     "worker",
+    "page",
     "daemon::limit",
+    "daemon::relay",
     "daemon::client",
     "daemon::session",
     "daemon::config_file",

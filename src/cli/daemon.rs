@@ -68,7 +68,7 @@ Examples:
 
 The exit code is 0 where the daemon is well, else 1.";
 
-const DAEMON: &str = "Daemon";
+pub(super) const DAEMON: &str = "Daemon";
 
 /// `daemon`.
 #[derive(Debug, Args)]

@@ -1,6 +1,8 @@
 //! Address of a daemon: a socket, or a host and port.
 
+use crate::daemon::client::token::Token;
 use crate::daemon::config_file::control_of;
+use crate::daemon::relay::Elsewhere;
 use crate::exit::{Failure, Kind};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::fmt;
@@ -56,6 +58,17 @@ impl Address {
             return wrong("no host and port", "--connect http://HOST:PORT");
         }
         Ok(Self::Http(authority.to_owned()))
+    }
+
+    /// The way there, for whoever hands answers on.
+    pub(super) fn elsewhere(&self, token: Option<&Token>) -> Elsewhere {
+        match self {
+            Self::Socket(path) => Elsewhere::Sockets(vec![control_of(path), path.clone()]),
+            Self::Http(authority) => Elsewhere::Network {
+                authority: authority.clone(),
+                authorization: token.map(Token::header),
+            },
+        }
     }
 
     /// Value of a request's `Host`.

@@ -13,7 +13,10 @@ use crate::config::{
 use crate::diagnostic;
 use crate::exit::{Failure, Kind};
 use crate::export::{csv, folded, pprof};
+use crate::file_source::FilePolicy;
 use crate::interrupt::Interrupt;
+use crate::page::embedded::EmbeddedData;
+use crate::page::single;
 use crate::pager::Pager;
 use crate::selection::reduced;
 use crate::session::question::Question;
@@ -48,14 +51,15 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     let has_terminal = stdout().is_terminal() && stdin().is_terminal();
     let is_plain = args.plain || args.no_pager || question.is_some();
     let is_screen = format == ReportFormat::Table && has_terminal && !is_plain;
+    let is_page = format == ReportFormat::Html;
     let recording = RecordingOptions {
         windows: args.windows.resolve(),
         history_bytes: match &question {
             Some(_) => args.history.unwrap_or(RECORDING_HISTORY_BYTES),
-            None if is_screen => args.history.unwrap_or(RECORDING_HISTORY_BYTES),
+            None if is_screen || is_page => args.history.unwrap_or(RECORDING_HISTORY_BYTES),
             None => 0,
         },
-        has_lines: is_screen || question.as_ref().is_some_and(Question::has_lines),
+        has_lines: is_screen || is_page || question.as_ref().is_some_and(Question::has_lines),
         ..args.recording.resolve()
     };
     if is_fetched {
@@ -67,6 +71,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
         let view = with_own_settings(screen_view(selection, args.names.how, has_color))?;
         return show(recording, &view, global);
     }
+    recording.policy.shows_sources = is_page;
     let is_paged = format == ReportFormat::Table && stdout().is_terminal() && !args.no_pager;
     let pager = is_paged.then(Pager::start).flatten();
     if pager.is_some() {
@@ -75,7 +80,8 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     }
     let options =
         TableOptions { window: Window::All, selection, names: args.names.how, has_color, width };
-    let terms = Terms::of_files(recording.policy.clone());
+    let files = recording.policy.clone();
+    let terms = Terms::of_files(files.clone());
     let way_out = WayOut::new(question.as_ref().is_some_and(Question::has_reasons))?;
     let done = broker::split(global.sandbox, terms, || {
         let interrupt = Interrupt::listen()?;
@@ -87,7 +93,7 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
                 if format == ReportFormat::Table {
                     way_out.note(&source.snapshot());
                 }
-                print(&*source, format, &options, &mut stdout().lock())
+                print(&*source, format, (&options, &files), &mut stdout().lock())
             }
             Some(question) => {
                 let (snapshot, answer) = answer(source, question, again, &interrupt)?;
@@ -180,6 +186,11 @@ fn check(format: ReportFormat, selection: &Selection, is_terminal: bool) -> Resu
         let remedy = "go tool pprof -focus TEXT FILE   shows a part of a profile";
         return Err(Failure::new(Kind::Usage, what).with_remedy(remedy));
     }
+    if format == ReportFormat::Html && is_terminal {
+        let what = "a page is no text for a terminal";
+        let remedy = "dataspace report --format html … > report.html";
+        return Err(Failure::new(Kind::Usage, what).with_remedy(remedy));
+    }
     if format == ReportFormat::Pprof && is_terminal {
         let what = "a profile is no text for a terminal";
         let remedy = "dataspace report --format pprof … > profile.pb.gz";
@@ -214,7 +225,7 @@ fn check_question(
 fn print(
     source: &dyn Source,
     format: ReportFormat,
-    options: &TableOptions,
+    (options, files): (&TableOptions, &FilePolicy),
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let findings = source.findings();
@@ -227,6 +238,7 @@ fn print(
         ReportFormat::Folded => folded::write(&findings, usize::MAX, out)?,
         // The totals do not tell the time of the recording.
         ReportFormat::Pprof => pprof::write(&findings, None, usize::MAX, out)?,
+        ReportFormat::Html => single::write(&EmbeddedData::of(source, files.clone())?, out)?,
     }
     out.flush()?;
     Ok(())
@@ -251,7 +263,8 @@ mod tests {
         let source = FakeSource::new(fixture::ended(), 0);
         let printed = |format| {
             let mut out = Vec::new();
-            print(&source, format, &TableOptions::default(), &mut out).unwrap();
+            let (options, files) = (TableOptions::default(), FilePolicy::default());
+            print(&source, format, (&options, &files), &mut out).unwrap();
             out
         };
         let n_lines = |format| printed(format).iter().filter(|&&byte| byte == b'\n').count();

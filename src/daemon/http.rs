@@ -6,6 +6,7 @@ mod endpoint;
 pub(crate) mod health;
 mod metrics;
 mod openapi;
+mod page;
 mod path;
 mod roster;
 mod route;

@@ -7,6 +7,7 @@ use super::client::token::Token;
 use super::client::turn::Turns;
 use super::config_file::DaemonConfig;
 use super::limit::Limits;
+use super::relay::Elsewhere;
 use super::session::roster::Roster;
 use super::session::staff::Staff;
 use crate::lock::lock;
@@ -29,6 +30,8 @@ pub(crate) struct Daemon {
     /// Turns of requests for profiles and objects: one at a time of each worker, so that they leave the processors to
     /// others.
     pub(crate) turns: Turns,
+    /// Another daemon, which all is asked of; none: this one answers itself.
+    pub(crate) elsewhere: Option<Elsewhere>,
 }
 
 /// Parts that a new configuration changes.
@@ -49,9 +52,18 @@ impl Settings {
     /// What is wrong with the token.
     pub(crate) fn of(config: &DaemonConfig) -> anyhow::Result<Self> {
         let token = config.tcp.as_ref().map(|tcp| Token::read(&tcp.token_file)).transpose()?;
-        let tcp = config.tcp.clone().zip(token).map(Arc::new);
-        let (trusted, keys) = (Trusted::of(&config.group), config.keys.clone());
-        Ok(Self { limits: config.limits, trusted, tcp, keys })
+        let tcp = config.tcp.clone().zip(token);
+        Ok(Self::new(config.limits, Trusted::of(&config.group), tcp, config.keys.clone()))
+    }
+
+    /// Those of a daemon that follows no configuration.
+    pub(crate) fn new(
+        limits: Limits,
+        trusted: Trusted,
+        tcp: Option<(TcpConfig, Token)>,
+        keys: BTreeMap<String, String>,
+    ) -> Self {
+        Self { limits, trusted, tcp: tcp.map(Arc::new), keys }
     }
 
     /// Tells whether the same clients are let in over TCP, with the same rights, in `other`.
@@ -75,7 +87,13 @@ impl Daemon {
             connections: Arc::default(),
             settings: Mutex::new(settings),
             turns: Turns::default(),
+            elsewhere: None,
         }
+    }
+
+    /// The same, which asks all of another daemon, where there is one.
+    pub(crate) fn asking(self, elsewhere: Option<Elsewhere>) -> Self {
+        Self { elsewhere, ..self }
     }
 
     /// Its configuration as it is now.

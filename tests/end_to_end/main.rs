@@ -39,3 +39,4 @@ mod tidy;
 mod units;
 mod watch;
 mod watched;
+mod web;

@@ -5,7 +5,7 @@ use super::token::Token;
 use crate::exit::{Failure, Kind};
 use anyhow::Context as _;
 use dataspace_proto::api::{ApiError, ErrorCode};
-use hyper::header::{AUTHORIZATION, HOST};
+use hyper::header::{AUTHORIZATION, HOST, ORIGIN};
 use hyper::{Request, Uri};
 use rustix::io::Errno;
 use serde::Deserialize;
@@ -104,7 +104,56 @@ fn without_network(error: io::Error, what: String) -> anyhow::Error {
     }
 }
 
-/// Client that `request` comes from: it is known by its socket, or has the token that `tcp` has, if TCP is configured.
+/// Checks that a request over TCP is meant for this machine, and that no page of another site makes it.
+///
+/// # Errors
+/// Where it is not, or one does.
+pub(crate) fn check_site<B>(
+    tcp: Option<&(TcpConfig, Token)>,
+    peer: &Peer,
+    request: &Request<B>,
+) -> Result<(), ApiError> {
+    if peer.address.is_none() {
+        return Ok(());
+    }
+    let refuse = |code, why: &str| Err(ApiError { code, ..peer.refuse("connect", why) });
+    let Some((tcp, _)) = tcp else {
+        return refuse(ErrorCode::Unauthorized, "TCP is not configured any more");
+    };
+    let only = |name| {
+        let given: Vec<_> = request.headers().get_all(name).iter().collect();
+        match given[..] {
+            [] => Ok(None),
+            [one] => one.to_str().map(Some).map_err(|_| ()),
+            _ => Err(()),
+        }
+    };
+    let named = |host: &str| is_ours(host, &tcp.hosts);
+    let host = only(HOST).ok().flatten().filter(|host| named(host));
+    // A page of a stranger may have its own name lead to this machine (DNS rebinding), but the browser
+    // still says that name.
+    let Some(host) = host else {
+        let why = "this is not meant for this machine: it has another name (see tcp.hosts)";
+        return refuse(ErrorCode::WrongHost, why);
+    };
+    if request.uri().authority().is_some_and(|host| !named(host.as_str())) {
+        let why = "this is not meant for this machine: it has another name (see tcp.hosts)";
+        return refuse(ErrorCode::WrongHost, why);
+    }
+    // Whoever speaks TLS in front of us hands on the browser's own words.
+    let is_own = |origin: &str| {
+        let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        rest.is_some_and(|rest| rest.eq_ignore_ascii_case(host))
+    };
+    match only(ORIGIN) {
+        Ok(None) => Ok(()),
+        Ok(Some(origin)) if is_own(origin) => Ok(()),
+        _ => refuse(ErrorCode::WrongHost, "a page of another site may not ask"),
+    }
+}
+
+/// Client that `request`, whose site was checked, comes from: it is known by its socket, or has the token that `tcp` has, if
+/// TCP is configured.
 ///
 /// # Errors
 /// Where he is neither.
@@ -118,18 +167,6 @@ pub(crate) fn admit<'a, B>(
     let Some((tcp, token)) = tcp else {
         return refuse(ErrorCode::Unauthorized, "TCP is not configured any more");
     };
-    let hosts: Vec<_> = request.headers().get_all(HOST).iter().collect();
-    let named = |host: &str| is_ours(host, &tcp.hosts);
-    let is_meant = match hosts[..] {
-        [host] => host.to_str().is_ok_and(named),
-        _ => false,
-    };
-    // A page of a stranger may have its own name lead to this machine (DNS rebinding), but the browser
-    // still says that name.
-    if !is_meant || request.uri().authority().is_some_and(|host| !named(host.as_str())) {
-        let why = "this is not meant for this machine: it has another name (see tcp.hosts)";
-        return refuse(ErrorCode::WrongHost, why);
-    }
     let given: Vec<_> = request.headers().get_all(AUTHORIZATION).iter().collect();
     let given = match given[..] {
         [given] => bearer(given.as_bytes()),

@@ -3,15 +3,19 @@
 use crate::exit::{Failure, Kind};
 use anyhow::Context as _;
 use rustix::fs::OFlags;
+use std::borrow::Cow;
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::Read as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use subtle::ConstantTimeEq as _;
 
 /// Shorter ones can be guessed: 16 characters of base64 are 96 bits.
 const MIN_BYTES: usize = 16;
+
+/// Bytes of one that is made here.
+const RANDOM_BYTES: usize = 24;
 
 /// Longer ones are none.
 const MAX_BYTES: u64 = 4096;
@@ -69,6 +73,16 @@ impl Token {
         })
     }
 
+    /// A new one, which nobody can guess.
+    ///
+    /// # Errors
+    /// Where the kernel gives no random bytes.
+    pub(crate) fn random() -> io::Result<Self> {
+        let mut bytes = [0; RANDOM_BYTES];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(Self(bytes.map(|byte| format!("{byte:02x}")).concat().into_bytes()))
+    }
+
     fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         let token = bytes.trim_ascii();
         // The token after `Bearer` (RFC 6750, section 2.1).
@@ -87,9 +101,14 @@ impl Token {
         self.0.ct_eq(given).into()
     }
 
+    /// The word itself.
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+
     /// As a client sends it.
     pub(crate) fn header(&self) -> String {
-        format!("Bearer {}", String::from_utf8_lossy(&self.0))
+        format!("Bearer {}", self.text())
     }
 }
 

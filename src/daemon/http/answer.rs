@@ -1,6 +1,7 @@
 //! Answers as HTTP has them: a status, a kind, and bytes.
 
 use super::stream::EventStream;
+use crate::daemon::relay::RelayedBody;
 use crate::daemon::session::sealed::Sealed;
 use bytes::Bytes;
 use dataspace_proto::api::{ApiError, ErrorCode};
@@ -17,7 +18,8 @@ use std::task::{Context, Poll};
 pub(crate) const JSON: &str = "application/json";
 
 /// The body of an answer.
-pub(crate) type AnswerBody = Either<Full<Bytes>, Either<SealedBody, EventStream>>;
+pub(crate) type AnswerBody =
+    Either<Full<Bytes>, Either<SealedBody, Either<EventStream, RelayedBody>>>;
 
 /// A body that a worker made.
 pub(crate) struct SealedBody(Sealed);

@@ -13,6 +13,7 @@ use dataspace_proto::api::{
 use dataspace_proto::object_detail::{ObjectDetail, ObjectLayout};
 use dataspace_proto::query::{Query, QueryAnswer};
 use dataspace_proto::snapshot::Snapshot;
+use dataspace_proto::view::{View, ViewRequest};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
@@ -63,8 +64,17 @@ const GET: Route = Route {
     handler: Handler(|_| Box::pin(async { Err(absent(String::new())) })),
 };
 
+/// A view of a session's history.
+const VIEW: Route = Route {
+    method: &Method::POST,
+    request: Some(Content::json(SchemaGenerator::subschema_for::<ViewRequest>)),
+    answer: Content::json(|_| json_schema!({"type": "object"})),
+    errors: &[ErrorCode::NotFound, ErrorCode::NoSnapshot, ErrorCode::TooSlow, ErrorCode::TooLarge],
+    ..GET
+};
+
 /// Every operation.
-pub(crate) static ROUTES: [Route; 15] = [
+pub(crate) static ROUTES: [Route; 19] = [
     Route {
         name: "metrics",
         handler: Handler(|asked| Box::pin(metrics::answer(asked))),
@@ -239,6 +249,46 @@ pub(crate) static ROUTES: [Route; 15] = [
             ErrorCode::TooLarge,
         ],
         ..GET
+    },
+    Route {
+        name: "sharing",
+        handler: Handler(|asked| Box::pin(totals::view(asked, View::Sharing))),
+        path: "/v1/sessions/{session}/sharing",
+        summary: "Cache lines that threads share, and who does what there.",
+        description: Some(
+            "As `dataspace threads --json` prints it. Addresses are told only to those who may see all sessions.",
+        ),
+        ..VIEW
+    },
+    Route {
+        name: "code",
+        handler: Handler(|asked| Box::pin(totals::view(asked, View::Code))),
+        path: "/v1/sessions/{session}/code",
+        summary: "The code of a function, with its samples and the data objects that it touches.",
+        description: Some(
+            "As `dataspace annotate --json` prints it. Sources are shown where the daemon may show them.",
+        ),
+        ..VIEW
+    },
+    Route {
+        name: "members",
+        handler: Handler(|asked| Box::pin(totals::view(asked, View::Members))),
+        path: "/v1/sessions/{session}/members",
+        summary: "The members of the outermost aggregate around an object, in its cache lines, with what was measured of each.",
+        description: Some(
+            "As `dataspace layout --json` prints a layout: with holes, the place at which most instances begin in a line, and how often each member was the first of its line to be touched.",
+        ),
+        ..VIEW
+    },
+    Route {
+        name: "measurement",
+        handler: Handler(|asked| Box::pin(totals::view(asked, View::Measurement))),
+        path: "/v1/sessions/{session}/measurement",
+        summary: "The measurement that the session's events are of: its sums by process, function, data object and kind of memory.",
+        description: Some(
+            "As `dataspace measure --json` prints it, without code and run information.",
+        ),
+        ..VIEW
     },
 ];
 

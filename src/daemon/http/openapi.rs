@@ -243,7 +243,11 @@ GET /v1/sessions/{session}/pprof (session) application/octet-stream 200 400 401 
 GET /v1/sessions/{session}/snapshot (session) application/json 200 400 401 404 409 421 429
 GET /v1/sessions/{session}/stream (session ?interval_ms) text/event-stream 200 400 401 404 421 429
 POST /v1/sessions (?ends_unwatched) application/json application/json 201 400 401 403 408 409 413 421 422 429 503
+POST /v1/sessions/{session}/code (session) application/json application/json 200 400 401 404 408 409 413 421 429
+POST /v1/sessions/{session}/measurement (session) application/json application/json 200 400 401 404 408 409 413 421 429
+POST /v1/sessions/{session}/members (session) application/json application/json 200 400 401 404 408 409 413 421 429
 POST /v1/sessions/{session}/query (session ?format) application/json application/json text/csv; charset=utf-8; header=present 200 400 401 404 408 409 413 421 429
+POST /v1/sessions/{session}/sharing (session) application/json application/json 200 400 401 404 408 409 413 421 429
 ";
 
     #[test]

@@ -1,17 +1,18 @@
 //! Takes connections, within limits, and serves HTTP/1.1 on each.
 
 use super::answer::{AnswerBody, last_words, refusal};
-use super::endpoint;
 use super::voiced::Voiced;
+use super::{endpoint, page};
 use crate::daemon::client::connection::Counted;
 use crate::daemon::client::network;
 use crate::daemon::client::peer::Peer;
 use crate::daemon::state::Daemon;
 use dataspace_proto::api::{ApiError, ErrorCode};
-use hyper::Response;
+use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -122,12 +123,9 @@ async fn converse<S>(
     stream.set_write_timeout(Some(limits.stall_time()));
     let io = TokioIo::new(Voiced::new(Box::pin(stream)));
     let service = service_fn(|request| async {
-        let answer = match network::admit(daemon.settings().tcp.as_deref(), &peer, &request) {
-            Ok(_) if !counted.recognize(&peer, daemon.limits()) => last(refusal(&too_many(&peer))),
-            Ok(peer) => endpoint::answer(&daemon, &peer, request).await,
-            Err(error) => last(refusal(&error)),
-        };
-        Ok::<_, Infallible>(answer)
+        let answer = answer(&daemon, &peer, &counted, request).await;
+        let is_afar = peer.address.is_some();
+        Ok::<_, Infallible>(if is_afar { page::confined(answer) } else { answer })
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -154,6 +152,30 @@ async fn converse<S>(
     };
     if let Err(error) = served {
         tracing::debug!(uid = peer.uid, pid = peer.pid, %error, "a connection broke off");
+    }
+}
+
+/// The answer to a request, if its sender is let in. The page itself is for everybody who may connect.
+async fn answer(
+    daemon: &Daemon,
+    peer: &Peer,
+    counted: &Counted,
+    request: Request<Incoming>,
+) -> Response<AnswerBody> {
+    let tcp = daemon.settings().tcp;
+    if let Err(error) = network::check_site(tcp.as_deref(), peer, &request) {
+        return last(refusal(&error));
+    }
+    if let Some(file) = page::asked(&request).filter(|_| peer.address.is_some()) {
+        return page::answer(file);
+    }
+    match network::admit(tcp.as_deref(), peer, &request) {
+        Ok(_) if !counted.recognize(peer, daemon.limits()) => last(refusal(&too_many(peer))),
+        Ok(peer) => match &daemon.elsewhere {
+            Some(elsewhere) => page::relayed(elsewhere, request).await,
+            None => endpoint::answer(daemon, &peer, request).await,
+        },
+        Err(error) => last(refusal(&error)),
     }
 }
 

@@ -158,7 +158,8 @@ fn step(mut follower: Follower) -> Next {
 /// Snapshots of a session, as they come.
 pub(crate) async fn answer(asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiError> {
     let interval = interval(&asked.query)?;
-    let body = Either::Right(Either::Right(EventStream::new(asked.session()?, interval)));
+    let events = EventStream::new(asked.session()?, interval);
+    let body = Either::Right(Either::Right(Either::Left(events)));
     Ok(with_body(asked.route.success, asked.route.answer.kind, body))
 }
 

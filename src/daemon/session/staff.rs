@@ -48,6 +48,8 @@ const STEP_BYTES: u64 = 1 << 20;
 pub(crate) enum Workplace {
     /// In processes that this one starts.
     Child,
+    /// In processes that this one starts, for the user who started it: sources are shown.
+    Own,
     /// In processes that are started for whoever connects to this socket, as systemd does.
     Socket(PathBuf),
 }
@@ -106,12 +108,12 @@ impl Staff {
     pub(crate) fn new(workplace: Workplace) -> Arc<Self> {
         let capacity = match workplace {
             // Each is a user of its own. Where all are one, another worker has no more.
-            Workplace::Child if rustix::process::geteuid().is_root() => {
+            Workplace::Child | Workplace::Own if rustix::process::geteuid().is_root() => {
                 worker::raise_lock_limit();
                 n_sessions_that_fit()
             }
             // The unit has its own limit.
-            Workplace::Child | Workplace::Socket(_) => usize::MAX,
+            Workplace::Child | Workplace::Own | Workplace::Socket(_) => usize::MAX,
         };
         Arc::new(Self {
             workers: Mutex::default(),
@@ -164,7 +166,7 @@ impl Staff {
 
     fn begin(self: &Arc<Self>, viewer: Option<Viewer>) -> io::Result<Arc<Worker>> {
         let (control, child) = match &self.workplace {
-            Workplace::Child => {
+            Workplace::Child | Workplace::Own => {
                 let (control, theirs) = Connection::pair()?;
                 control.expect_hello()?;
                 let mut command = Command::new(Procfs::default().own_program_link());
@@ -200,7 +202,8 @@ impl Staff {
             let status = child.and_then(|mut child| child.wait().ok()).map(|it| it.to_string());
             tracing::info!(worker = pid, uid, status, "a worker has ended");
         })?;
-        let policy = FilePolicy { is_live: true, viewer, ..FilePolicy::default() };
+        let shows_sources = self.workplace == Workplace::Own;
+        let policy = FilePolicy { is_live: true, viewer, shows_sources, ..FilePolicy::default() };
         let (service, access) = broker::serve_worker(Terms::of_files(policy), pid, served)?;
         *lock(&worker.service) = Some(service);
         worker.control.hand_over(&Order::Access, &[access])?;

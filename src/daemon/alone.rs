@@ -1,0 +1,122 @@
+//! A daemon for one page: at a port of this machine alone, with a token of its own, until it is asked to end.
+
+use super::client::network::{Rights, TcpConfig};
+use super::client::peer::{Peer, Rank, Trusted};
+use super::client::token::Token;
+use super::http::server;
+use super::limit::Limits;
+use super::relay::Elsewhere;
+use super::session::staff::{Staff, Workplace};
+use super::state::{Daemon, Settings};
+use crate::exit::{Failure, Kind};
+use anyhow::Context as _;
+use dataspace_collector::system::memory;
+use dataspace_proto::api::{ApiError, ErrorCode, SessionSpec};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Connections at once: a browser has six, and there may be many who look.
+const CONNECTIONS: usize = 512;
+
+/// Time that the session may take to end in.
+const DRAIN: Duration = Duration::from_millis(1_200);
+
+/// Subject of the page.
+#[derive(Clone, Debug)]
+pub(crate) enum Shown {
+    /// A session that is begun for it.
+    Session(Box<SessionSpec>),
+    /// The sessions of another daemon.
+    Elsewhere(Elsewhere),
+}
+
+/// Options of such a daemon.
+#[derive(Clone, Debug)]
+pub(crate) struct AloneOptions {
+    /// Its subject.
+    pub(crate) shown: Shown,
+    /// The port; 0 for any.
+    pub(crate) port: u16,
+    /// Names for expressions.
+    pub(crate) keys: BTreeMap<String, String>,
+}
+
+/// Runs until it is asked to end. `ready` is told the address of the page, with the token.
+///
+/// # Errors
+/// Where it cannot begin: a port or a target that cannot be had.
+pub(crate) fn run(
+    options: AloneOptions,
+    ready: impl FnOnce(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    memory::keep_little();
+    let AloneOptions { shown, port, keys } = options;
+    let token = Token::random().context("making a token")?;
+    let fragment = token.text().into_owned();
+    let tcp = TcpConfig {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        token_file: PathBuf::new(),
+        rights: Rights::All,
+        allow_remote: false,
+        hosts: Vec::new(),
+    };
+    let listener = tcp.bind()?;
+    let address = listener.local_addr()?;
+    let limits =
+        Limits { connections: CONNECTIONS, connections_per_user: CONNECTIONS, ..Limits::default() };
+    let staff = Staff::new(Workplace::Own);
+    staff.bound_memory(limits.memory_max.bytes(1));
+    let settings = Settings::new(limits, Trusted::default(), Some((tcp, token)), keys);
+    let (elsewhere, spec) = match shown {
+        Shown::Session(spec) => (None, Some(spec)),
+        Shown::Elsewhere(elsewhere) => (Some(elsewhere), None),
+    };
+    let daemon = Arc::new(Daemon::new(settings, staff).asking(elsewhere));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting the server's runtime")?;
+    let served = runtime.block_on(async {
+        let listen = |kind| signal(kind).context("listening for signals");
+        let (mut terminate, mut interrupt, mut hangup) = (
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::hangup())?,
+        );
+        let listener = TcpListener::from_std(listener).context("listening")?;
+        if let Some(spec) = spec {
+            let own = Peer::with_token(address, Rank::Privileged);
+            daemon.roster.attach(&own, *spec, false).await.map_err(refused)?;
+        }
+        let (end, ending) = watch::channel(false);
+        tokio::spawn(server::serve_network(listener, Arc::clone(&daemon), ending));
+        ready(&format!("http://{address}/#token={fragment}"))?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        daemon.roster.end(DRAIN).await;
+        let _ = end.send(true);
+        tokio::time::sleep(server::FAREWELL).await;
+        Ok(())
+    });
+    runtime.shutdown_background();
+    served
+}
+
+/// The failure that a refusal is.
+fn refused(error: ApiError) -> anyhow::Error {
+    let kind = match error.code {
+        ErrorCode::MissingPrivilege | ErrorCode::NotPermitted => Kind::NotPermitted,
+        ErrorCode::BadRequest => Kind::Usage,
+        _ => Kind::Failed,
+    };
+    Failure::new(kind, error.message).into()
+}
