@@ -9,6 +9,7 @@ use crate::config::{DEFAULT_HISTORY_BYTES, Output};
 use crate::daemon::alone::{AloneOptions, Shown};
 use crate::daemon::config_file::{self, DEFAULT_SOCKET};
 use clap::Args;
+use dataspace_proto::api::Health;
 use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
@@ -65,6 +66,8 @@ impl WebArgs {
         }
         let socket = self.connect.unwrap_or_else(|| DEFAULT_SOCKET.into());
         let client = Client::new(&socket, self.token_file.as_deref())?;
+        // Nobody is to open a page that shows nothing.
+        let _: Health = client.get("health")?;
         Ok(AloneOptions { shown: Shown::Elsewhere(client.elsewhere()), port, keys })
     }
 }

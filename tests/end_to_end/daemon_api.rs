@@ -143,6 +143,19 @@ fn every_answer_is_as_the_document_says() {
         assert_eq!(query(wrong), 400, "{wrong}");
     }
     assert_eq!(query(&" ".repeat(100_000)), 413);
+    let view = |name: &str, body: &str| {
+        held.ask("POST", &format!("/v1/sessions/{{session}}/{name}"), &[id], body).status
+    };
+    let members = "{\"object\":\"{structure:leaf}\"}";
+    for (name, right) in
+        [("sharing", "{}"), ("code", "{}"), ("members", members), ("measurement", "{}")]
+    {
+        assert_eq!(view(name, right), 200, "{name}");
+        for wrong in ["", "7", "{\"x\":1}", "{\"where\":\"1 +\"}"] {
+            assert_eq!(view(name, wrong), 400, "{name} {wrong}");
+        }
+        assert_eq!(view(name, &" ".repeat(100_000)), 413, "{name}");
+    }
     let attach = |body: &str| held.ask("POST", "/v1/sessions", &[], body).status;
     assert_eq!((attach("{}"), attach("{\"pids\":[99999999]}")), (400, 422));
     assert_eq!(attach(&" ".repeat(100_000)), 413);
