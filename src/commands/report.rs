@@ -186,6 +186,10 @@ fn check(format: ReportFormat, selection: &Selection, is_terminal: bool) -> Resu
         let remedy = "go tool pprof -focus TEXT FILE   shows a part of a profile";
         return Err(Failure::new(Kind::Usage, what).with_remedy(remedy));
     }
+    if format == ReportFormat::Html && *selection != Selection::default() {
+        let what = "a page has all objects: --limit and --filter would leave some out";
+        return Err(Failure::new(Kind::Usage, what).with_remedy("the page itself has a filter"));
+    }
     if format == ReportFormat::Html && is_terminal {
         let what = "a page is no text for a terminal";
         let remedy = "dataspace report --format html … > report.html";
@@ -208,7 +212,9 @@ fn check_question(
     if question.is_none() {
         return Ok(());
     }
-    let (what, remedy) = if format.has_stacks() {
+    let (what, remedy) = if format == ReportFormat::Html {
+        ("a page has all its views and answers no question", "dataspace report --by … --format csv")
+    } else if format.has_stacks() {
         (
             "stacks have every sample: they answer no question",
             "dataspace report --by … --format csv",
@@ -282,6 +288,9 @@ mod tests {
         let all = Selection::default();
         assert!(check(ReportFormat::Folded, &some, false).is_err());
         assert!(check(ReportFormat::Csv, &some, true).is_ok());
+        assert!(check(ReportFormat::Html, &some, false).is_err());
+        assert!(check(ReportFormat::Html, &all, true).is_err());
+        assert!(check(ReportFormat::Html, &all, false).is_ok());
         assert!(check(ReportFormat::Pprof, &all, true).is_err());
         assert!(check(ReportFormat::Pprof, &all, false).is_ok());
     }

@@ -92,7 +92,11 @@ pub(crate) fn run(
         let listener = TcpListener::from_std(listener).context("listening")?;
         if let Some(spec) = spec {
             let own = Peer::with_token(address, Rank::Privileged);
-            daemon.roster.attach(&own, *spec, false).await.map_err(refused)?;
+            tokio::select! {
+                attached = daemon.roster.attach(&own, *spec, false) => drop(attached.map_err(refused)?),
+                _ = interrupt.recv() => return Err(Failure::new(Kind::Interrupted, "interrupted").into()),
+                _ = terminate.recv() => return Ok(()),
+            }
         }
         let (end, ending) = watch::channel(false);
         tokio::spawn(server::serve_network(listener, Arc::clone(&daemon), ending));

@@ -21,6 +21,9 @@ use tokio::net::{TcpStream, UnixStream};
 /// Time that the other one may take to be there.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// Time until its answer begins: the longest takes a daemon thirty seconds to make.
+const ANSWER: Duration = Duration::from_secs(60);
+
 /// Place of another daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
@@ -102,7 +105,7 @@ impl Elsewhere {
                 asked(connecting.await.map_err(|_| io::ErrorKind::TimedOut)??, request).await
             }
         };
-        let mut answer = connected.map_err(io::Error::other)?;
+        let mut answer = connected?;
         answer.headers_mut().remove(CONNECTION);
         Ok(answer)
     }
@@ -133,11 +136,15 @@ impl Elsewhere {
 async fn asked(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Incoming>,
-) -> hyper::Result<Response<Incoming>> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+) -> io::Result<Response<Incoming>> {
+    let shaken = http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = shaken.map_err(io::Error::other)?;
     // It ends when nobody reads the answer any more.
     tokio::spawn(async move {
         let _ = connection.await;
     });
-    sender.send_request(request).await
+    match tokio::time::timeout(ANSWER, sender.send_request(request)).await {
+        Ok(answer) => answer.map_err(io::Error::other),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
 }

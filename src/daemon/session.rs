@@ -51,6 +51,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Time that a worker may take to make something of a snapshot.
 const MAKING: Duration = Duration::from_secs(30);
 
+/// The way to a worker that makes what clients wish for.
+#[derive(Debug)]
+struct Wished {
+    connection: Connection,
+    /// Replies that were waited for no longer, and are still to come.
+    n_late: usize,
+}
+
 /// Owner of a session, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
@@ -127,7 +135,7 @@ pub(crate) struct Session {
     /// Snapshots that clients may still be taking, and their lengths.
     held: Mutex<Vec<(Weak<File>, u64)>>,
     /// The connection for what takes its worker long to make.
-    wished: Mutex<Option<Connection>>,
+    wished: Mutex<Option<Wished>>,
 }
 
 /// A client that looks at a session, until it is dropped.
@@ -307,7 +315,7 @@ impl Session {
 
     /// It has a worker, which makes what clients wish for when it is asked at `wished`.
     fn is_hosted(&self, wished: Connection) {
-        *lock(&self.wished) = Some(wished);
+        *lock(&self.wished) = Some(Wished { connection: wished, n_late: 0 });
     }
 
     /// Something that takes its worker long to make, of the newest snapshot; `None` where there is no such thing.
@@ -316,15 +324,22 @@ impl Session {
     /// Why it cannot be made.
     pub(crate) fn made(&self, wish: Wish) -> io::Result<Option<Sealed>> {
         let mut wished = lock(&self.wished);
-        let connection = wished.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let Wished { connection, n_late } = wished.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        // What was too late is no answer to this wish.
+        while *n_late > 0 {
+            if !connection.is_ready_within(Duration::ZERO)? {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let _ = connection.receive_alone::<Reply>()?;
+            *n_late -= 1;
+        }
         let file = Sealed::blank()?;
         if let Err(errno) = connection.put(&wish, &[file.as_fd()]) {
             *wished = None;
             return Err(errno.into());
         }
         if !connection.is_ready_within(MAKING)? {
-            // What comes later is no answer to the next wish.
-            *wished = None;
+            *n_late += 1;
             return Err(io::ErrorKind::TimedOut.into());
         }
         match connection.receive_alone()? {

@@ -2,6 +2,7 @@
 
 use crate::file_source::FilePolicy;
 use crate::session::Source;
+use crate::session::inspection::Inspector;
 use crate::session::question::{Question, condition_of};
 use crate::worker::object;
 use crate::worker::view::Viewed;
@@ -53,8 +54,9 @@ impl EmbeddedData {
     pub(crate) fn of(source: &dyn Source, files: FilePolicy) -> anyhow::Result<Self> {
         let findings = source.history(true);
         let snapshot = Arc::clone(&findings.snapshot);
-        let viewed = Viewed { source, files, is_confined: false };
-        let view = |view: View, request: &ViewRequest| -> Option<Value> {
+        let mut inspector = Inspector::new(files);
+        let mut viewed = Viewed { source, inspector: &mut inspector, is_confined: false };
+        let mut view = |view: View, request: &ViewRequest| -> Option<Value> {
             let request = serde_json::to_vec(request).ok()?;
             let made = viewed.view(view, &request, BTreeMap::new()).ok()?;
             serde_json::from_slice(&made).ok()

@@ -342,8 +342,10 @@ impl Wish {
             }
             Subject::Code(subject) => match inspector {
                 Some(inspector) => {
-                    let has_line = CodeSubject::parse(&subject).has_line();
-                    let (findings, filter) = (source.history(has_line), self.lens.filter(None));
+                    let filter = self.lens.filter(None);
+                    // The filter may speak of lines.
+                    let has_line = CodeSubject::parse(&subject).has_line() || filter.is_some();
+                    let findings = source.history(has_line);
                     let wishes = CodeWishes {
                         subject: &subject,
                         filter: filter.as_deref(),

@@ -13,6 +13,7 @@ use crate::file_source::FilePolicy;
 use crate::lock::lock;
 use crate::memory_bound::{self, MemoryState};
 use crate::session::findings::Findings;
+use crate::session::inspection::Inspector;
 use crate::session::question::Question;
 use crate::session::{self, Source};
 use anyhow::Context as _;
@@ -28,10 +29,13 @@ use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Most rows of one answer to a question: some hundred kilobytes of JSON.
 const MAX_ANSWER_ROWS: usize = 10_000;
+
+/// Time after which the index for views of code is given up where nobody asks.
+const INSPECTOR_IDLE: Duration = Duration::from_secs(30);
 
 /// A session, as threads of the worker share it.
 pub(super) struct Host {
@@ -44,6 +48,8 @@ pub(super) struct Host {
     shown: Mutex<Option<(Findings, Instant)>>,
     /// The beat that it had then.
     beat: AtomicU64,
+    /// The index for views of code, while somebody looks at them, and when it was asked last.
+    inspector: Mutex<Option<(Inspector, Instant)>>,
     /// The session itself, while it is there.
     source: Mutex<Option<Arc<dyn Source>>>,
 }
@@ -67,6 +73,7 @@ impl Host {
             is_over: AtomicBool::new(false),
             shown: Mutex::default(),
             beat: AtomicU64::new(0),
+            inspector: Mutex::default(),
             source: Mutex::default(),
         });
         let thread = |name: String| std::thread::Builder::new().name(name);
@@ -195,9 +202,14 @@ impl Host {
             io::Error::new(io::ErrorKind::InvalidInput, format!("{error:#}"))
         };
         let options = self.options().map_err(refused)?;
-        let files = FilePolicy { shows_sources: true, ..session::files_of(&options) };
+        let mut kept = lock(&self.inspector);
+        let (inspector, used) = kept.get_or_insert_with(|| {
+            let files = FilePolicy { shows_sources: true, ..session::files_of(&options) };
+            (Inspector::new(files), Instant::now())
+        });
+        *used = Instant::now();
         let is_confined = self.request.viewer.is_some();
-        let viewed = Viewed { source: &*source, files, is_confined };
+        let mut viewed = Viewed { source: &*source, inspector, is_confined };
         viewed.view(view, request, keys).map(Some).map_err(refused)
     }
 
@@ -215,6 +227,10 @@ impl Host {
 
     /// Writes a snapshot to `file` as an event; gives its figures as JSON.
     fn snapshot(&self, source: &dyn Source, file: Option<OwnedFd>) -> io::Result<Vec<u8>> {
+        // It takes memory, and nobody may be waiting for it: who is has it locked.
+        if let Ok(mut kept) = self.inspector.try_lock() {
+            kept.take_if(|(_, used)| used.elapsed() > INSPECTOR_IDLE);
+        }
         let mut findings = source.findings();
         self.beat.store(source.heartbeat(), Ordering::Release);
         if let Some(warning) = &self.request.warning {

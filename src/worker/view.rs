@@ -7,7 +7,6 @@ use crate::annotation::subject::{CodeSearch, CodeSubject};
 use crate::arrangement::ObjectNames;
 use crate::config::Names;
 use crate::exit::{Failure, Kind};
-use crate::file_source::FilePolicy;
 use crate::layout::document::LayoutDocument;
 use crate::layout::measure::measure;
 use crate::layout::row;
@@ -44,8 +43,8 @@ const USUAL_LINES: usize = 100;
 pub(crate) struct Viewed<'a> {
     /// The session.
     pub(crate) source: &'a dyn Source,
-    /// Files that may be looked at.
-    pub(crate) files: FilePolicy,
+    /// The index that is asked about code.
+    pub(crate) inspector: &'a mut Inspector,
     /// Addresses stay untold.
     pub(crate) is_confined: bool,
 }
@@ -56,13 +55,24 @@ impl Viewed<'_> {
     /// # Errors
     /// What is wrong with the request, or why there is no such view.
     pub(crate) fn view(
-        &self,
+        &mut self,
         view: View,
         request: &[u8],
         keys: BTreeMap<String, String>,
     ) -> anyhow::Result<Vec<u8>> {
         let request: ViewRequest = serde_json::from_slice(request)
             .map_err(|error| Failure::new(Kind::Usage, error.to_string()))?;
+        let (is_spanned, is_filtered) = (request.span.is_some(), request.filter.is_some());
+        let ignored = match view {
+            View::Code if is_spanned => Some("span"),
+            View::Members if is_spanned => Some("span"),
+            View::Members if is_filtered => Some("where"),
+            _ => None,
+        };
+        if let Some(ignored) = ignored {
+            let what = format!("{ignored} does not hold in this view: it is of all samples");
+            return Err(Failure::new(Kind::Usage, what).into());
+        }
         let query = request.query(keys);
         if self.is_confined {
             Question::new(query.clone())?.confine()?;
@@ -86,24 +96,24 @@ impl Viewed<'_> {
         })
     }
 
-    fn code(&self, request: &ViewRequest, query: &Query) -> anyhow::Result<Vec<u8>> {
+    fn code(&mut self, request: &ViewRequest, query: &Query) -> anyhow::Result<Vec<u8>> {
         let function = request.function.as_deref().map(CodeSubject::parse);
         let subject = function.unwrap_or(CodeSubject::Hottest);
         let filter = query.filter.as_ref().map(|text| SampleFilter::new(text, &query.keys));
         let filter = filter.transpose().map_err(|error| mistake(&error))?;
-        let findings = self.source.history(subject.has_line());
+        // The filter may speak of lines.
+        let findings = self.source.history(subject.has_line() || filter.is_some());
         let history = history(&findings)?;
-        // An index of its own: it is gone with the answer, for nothing bounds how many functions are looked at.
-        let mut inspector = Inspector::new(self.files.clone());
+        let inspector = &mut *self.inspector;
         let (filter, syntax) = (filter.as_ref(), AssemblySyntax::Att);
-        let mut search = CodeSearch { history, filter, inspector: &mut inspector, syntax };
+        let mut search = CodeSearch { history, filter, inspector, syntax };
         let found = search.find(&subject)?;
         let mut reckoning = CodeReckoning::new(found.object, &found.listing.parts, filter);
         reckoning.add(history);
         let sums = reckoning.finish(history);
         let names = ObjectNames::of(&findings.snapshot.objects, Names::Source);
         let cutoffs = Some(CodeCutoffs::NONE);
-        let annotation = Annotation::new(found, sums, history.events(), &inspector, cutoffs, names);
+        let annotation = Annotation::new(found, sums, history.events(), inspector, cutoffs, names);
         json(&AnnotationDocument::of(&annotation))
     }
 

@@ -270,31 +270,34 @@ def restart(browser, binary, program, directory):
     config, socket = Path(directory) / "daemon.toml", Path(directory) / "daemon.sock"
     config.write_text(f'[[session]]\nname = "sharing"\npids = [{program.process.pid}]\n')
 
-    def daemon():
-        begun = subprocess.Popen([binary, "daemon", "--config", config, "--socket", socket], stderr=subprocess.PIPE)
-        wait_until("the daemon is there", socket.exists)
-        return begun
+    begun = []
 
-    first = daemon()
-    web = Web(binary, "--connect", str(socket))
-    tab = Tab(browser, web.origin)
-    tab.page.goto(web.address)
-    tab.row("hits").wait_for()
-    first.terminate()
-    first.wait()
-    tab.until("() => document.querySelector('.connection').textContent !== 'live'")
-    wait_until("the old socket is gone", lambda: not socket.exists())
-    second = daemon()
+    def daemon():
+        command = [binary, "daemon", "--config", config, "--socket", socket]
+        begun.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+        ask = [binary, "status", "--socket", socket]
+        answers = lambda: subprocess.run(ask, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+        wait_until("the daemon is there", answers)
+
     try:
+        daemon()
+        begun.append(Web(binary, "--connect", str(socket)))
+        web = begun[-1]
+        tab = Tab(browser, web.origin)
+        tab.page.goto(web.address)
+        tab.row("hits").wait_for()
+        begun[0].terminate()
+        begun[0].wait()
+        tab.until("() => document.querySelector('.connection').textContent !== 'live'")
+        daemon()
         tab.until("() => document.querySelector('.connection').textContent === 'live'")
         before = tab.n_samples()
         tab.until("before => parseInt(document.querySelector('.accounts').textContent) !== before", before)
         fact("a daemon that was restarted is found again", True)
         tab.end("a daemon's session")
     finally:
-        web.end()
-        second.terminate()
-        second.wait()
+        for one in begun:
+            one.end() if isinstance(one, Web) else one.terminate()
 
 
 def report(browser, binary, directory):

@@ -48,7 +48,7 @@ class App {
   }
 
   get isLive() {
-    return this.connection.state === "live" || this.connection.state === "ended";
+    return this.connection.state === "live";
   }
 
   start() {

@@ -5,6 +5,9 @@ import { SourceError } from "./source.js";
 export const ASK_OFTEN_MS = 2000;
 export const ASK_SELDOM_MS = 5000;
 
+// What failed may go well a little later.
+const RETRY_MS = 5000;
+
 export class Asking {
   // `onAnswer(answer, key)` and `onFailure(message, status)` draw; an answer that came too late is dropped.
   constructor(onAnswer, onFailure) {
@@ -18,7 +21,8 @@ export class Asking {
   // `make(signal)` asks. The same key is asked again `everyMs` after its last answer; 0 is never.
   ask(app, key, make, everyMs) {
     const isSame = key === this.key;
-    const isDue = everyMs > 0 && performance.now() - this.answeredAt > everyMs;
+    const pause = this.hasFailed ? Math.max(everyMs, RETRY_MS) : everyMs;
+    const isDue = pause > 0 && performance.now() - this.answeredAt > pause;
     if (isSame && (this.isBusy || !isDue || app.isPaused || app.source.isFile || !app.isLive)) return;
     this.stop();
     this.key = key;
@@ -31,9 +35,11 @@ export class Asking {
   async run(app, key, make, signal) {
     try {
       const answer = await make(signal);
+      this.hasFailed = false;
       if (!signal.aborted) this.onAnswer(answer, key);
     } catch (error) {
       if (signal.aborted) return;
+      this.hasFailed = true;
       if (!(error instanceof SourceError)) console.error(error);
       if (error.status === 401) app.onRefused(error.message);
       // Nobody answered: what was shown stays, and the status line says so.

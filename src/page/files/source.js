@@ -128,8 +128,11 @@ export class LiveSource {
   async untilBack(session, end, signal) {
     while (!signal.aborted) {
       await sleep(LONGEST_PAUSE_MS, signal);
-      const line = await this.get(`/${encodeURIComponent(session)}`, signal).catch(() => null);
-      if (line && GOING_ON.includes(line.state) && (line.name || line.target === end.target)) return;
+      const line = await this.get(`/${encodeURIComponent(session)}`, signal).catch((error) => {
+        if (error.status === 401) throw error;
+        return null;
+      });
+      if (line && GOING_ON.includes(line.state) && (line.name === session || line.target === end.target)) return;
     }
   }
 
@@ -238,16 +241,21 @@ export class EmbeddedSource {
   }
 
   async code(session, body) {
-    return told(isUnfiltered(body) ? this.data.code?.[body.function] : null);
+    return told(isUnfiltered(body) ? held(this.data.code, body.function) : null);
   }
 
   async members(session, body) {
-    return told(this.data.members?.[body.object]);
+    return told(held(this.data.members, body.object));
   }
 
   async measurement(session, body) {
     return told(isUnfiltered(body) ? this.data.measurement : null);
   }
+}
+
+// A function may be called as what all objects have.
+function held(table, name) {
+  return table && Object.hasOwn(table, name) ? table[name] : null;
 }
 
 function isUnfiltered(body) {

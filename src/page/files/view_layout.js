@@ -65,7 +65,7 @@ class LayoutView {
 
   // What only the samples tell: where in a line most instances begin, threads, and who is first in a line.
   onMembers(members) {
-    this.told = new Map(members.members.map((member) => [placeKey(member), member]));
+    this.told = new Map(members.members.map((member) => [placeKey(member, member.name), member]));
     this.shift = members.alignment ?? 0;
     this.notes = members.notes;
     this.draw();
@@ -78,6 +78,7 @@ class LayoutView {
   onLayout(layout) {
     const isFirst = !this.layout;
     this.layout = layout;
+    this.paths = pathsOf(layout);
     this.problem.replaceChildren();
     this.content.hidden = false;
     if (isFirst) {
@@ -197,7 +198,7 @@ class LayoutView {
   }
 
   toldOf(row) {
-    return row.member && this.told.get(placeKey(row.member));
+    return row.member && this.told.get(placeKey(row.member, this.paths.get(row.member)));
   }
 
   firstOf(row) {
@@ -215,8 +216,18 @@ class LayoutView {
 }
 
 // A member's place, by which two lists of the same type agree.
-function placeKey(member) {
-  return `${member.offset} ${member.depth} ${member.bits?.first ?? ""} ${member.name ?? ""}`;
+function placeKey(member, path) {
+  return `${member.offset} ${member.depth} ${member.bits?.first ?? ""} ${path ?? ""}`;
+}
+
+// The names of members with those around them.
+function pathsOf(layout) {
+  const around = [];
+  return new Map(layout.members.map((member) => {
+    around.length = member.depth;
+    around.push(member.name);
+    return [member, around.filter(Boolean).join(".")];
+  }));
 }
 
 // The members that consist of nothing further, with their place in bytes (a bit-field has a part of one).

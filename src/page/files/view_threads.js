@@ -63,11 +63,12 @@ class ThreadsView {
     const { app } = this;
     const stake = line.at_stake_ns ? `, at most ${shortSpan(line.at_stake_ns)} at stake` : "";
     const table = this.partTable(line);
+    const only = line.line === null ? "" : onlyButton(app, `cacheline == ${line.line}`, `line ${line.line}`);
     table.setRows(line.parts);
     return h("section", { class: "sharing" },
-      h("h3", { class: "plain" }, `Line ${line.line}: ${KINDS_OF_SHARING[line.sharing] ?? line.sharing}${stake} `, onlyButton(app, `cacheline == ${line.line}`, `line ${line.line}`)),
+      h("h3", { class: "plain" }, `${lineName(line)}: ${KINDS_OF_SHARING[line.sharing] ?? line.sharing}${stake} `, only),
       h("p", null, visible(line.verdict)),
-      h("div", { class: "picture", tabindex: 0, role: "region", "aria-label": `Bytes of line ${line.line}` }, this.picture(line)),
+      h("div", { class: "picture", tabindex: 0, role: "region", "aria-label": `Bytes of ${lineName(line)}` }, this.picture(line)),
       table.element, line.advice ? h("p", null, h("b", null, "To separate them: "), visible(line.advice, 1000)) : "",
       line.parts_left_out ? h("p", { class: "note" }, `${plural(line.parts_left_out, "more part")} left out.`) : "");
   }
@@ -104,7 +105,7 @@ class ThreadsView {
     const { app } = this;
     const object = (part) => app.snapshot?.objects.find((one) => one.object === part.object);
     const bytes = (part) => `${part.line_offset}..${part.line_offset + Math.max(1, part.size ?? 1) - 1}`;
-    return new PlainTable(`Parts of line ${line.line}`, [
+    return new PlainTable(`Parts of ${lineName(line)}`, [
       { title: "THREAD", isText: true, isHead: true, value: (part) => part.tid, shown: (part) => `${part.tid} ${visible(part.comm ?? "", 20)}` },
       { title: "TIME", value: (part) => part.time_ns ?? 0, shown: (part) => (part.time_ns === null ? "" : shortSpan(part.time_ns)) },
       { title: "READS", value: (part) => part.reads }, { title: "WRITES", value: (part) => part.writes },
@@ -123,4 +124,9 @@ class ThreadsView {
       part.reads, part.writes, part.line_offset, part.size, part.name, part.function, part.source]));
     return { heads: HEADS, rows };
   }
+}
+
+// Who may not see all is told no addresses.
+function lineName(line) {
+  return line.line === null ? `A line of process ${line.pid}` : `Line ${line.line}`;
 }
