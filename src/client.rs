@@ -209,20 +209,12 @@ fn unreachable_daemon(error: io::Error, address: &Address, place: &TypedAddress)
 /// The daemon's error, with what helps and the exit code that it would have had here. `has_token` tells
 /// whether it was given one.
 fn failure(error: &ApiError, has_token: bool) -> Failure {
-    let kind = match error.code {
-        ErrorCode::NotPermitted | ErrorCode::Unauthorized | ErrorCode::MissingPrivilege => {
-            Kind::NotPermitted
-        }
-        ErrorCode::Unsupported => Kind::Unsupported,
-        ErrorCode::BadRequest => Kind::Usage,
-        _ => Kind::Failed,
-    };
     let message = match error.code {
         // What it says is of its own rights, not of those of whoever reads it.
         ErrorCode::MissingPrivilege => format!("the daemon lacks a privilege: {}", error.message),
         _ => error.message.clone(),
     };
-    let failure = Failure::new(kind, message);
+    let failure = Failure::new(error.code.into(), message);
     match error.code {
         ErrorCode::Unauthorized if has_token => failure.with_remedy(
             "the daemon refuses the token of --token-file; its own is in tcp.token_file of its \

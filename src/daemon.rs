@@ -27,6 +27,7 @@ use systemd::notice::Notices;
 use systemd::oom;
 use systemd::socket::Listening;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -107,14 +108,17 @@ pub(crate) fn run(options: &DaemonOptions) -> anyhow::Result<()> {
     };
     let network = config.tcp.as_ref().map(TcpConfig::bind).transpose()?;
     let daemon = Arc::new(Daemon::new(settings, staff));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting the daemon's runtime")?;
+    let runtime = runtime()?;
     let ended = runtime.block_on(live(daemon, options, &config, (&listening, network), &notices));
     // Sessions that did not end in time have threads of their own: they end with the process.
     runtime.shutdown_background();
     ended
+}
+
+/// The one thread of the daemon's sockets, timers and signals.
+fn runtime() -> anyhow::Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().context("starting the daemon's runtime")
 }
 
 /// From ready to ended.
@@ -125,12 +129,7 @@ async fn live(
     (listening, network): (&Listening, Option<std::net::TcpListener>),
     notices: &Notices,
 ) -> anyhow::Result<()> {
-    let listen = |kind| signal(kind).context("listening for signals");
-    let mut signals = Signals {
-        terminate: listen(SignalKind::terminate())?,
-        interrupt: listen(SignalKind::interrupt())?,
-        hangup: listen(SignalKind::hangup())?,
-    };
+    let mut signals = Signals::listen()?;
     daemon.roster.follow(&config.sessions, config.limits).await;
     let (end, ending) = watch::channel(false);
     if let Some(network) = network {
@@ -207,6 +206,17 @@ struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("listening for signals");
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
 }
 
 /// Reads the configuration again. One that is wrong changes nothing.

@@ -2,6 +2,7 @@
 
 use crate::journal;
 use crate::text::visible;
+use dataspace_proto::api::ErrorCode;
 use std::fmt;
 use std::io::{self, Write};
 
@@ -30,6 +31,20 @@ pub(crate) enum Kind {
     Unsupported = UNSUPPORTED,
     /// [`INTERRUPTED`].
     Interrupted = INTERRUPTED,
+}
+
+/// The kind that a command has where it is refused what it asked a daemon for.
+impl From<ErrorCode> for Kind {
+    fn from(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::NotPermitted | ErrorCode::Unauthorized | ErrorCode::MissingPrivilege => {
+                Self::NotPermitted
+            }
+            ErrorCode::Unsupported => Self::Unsupported,
+            ErrorCode::BadRequest => Self::Usage,
+            _ => Self::Failed,
+        }
+    }
 }
 
 /// An error that knows its exit code and what to do about it.

@@ -1,12 +1,18 @@
 //! The annotated code of one function: all that its rows are made of.
 
 use super::cutoff::CodeCutoffs;
-use super::subject::{FoundFunction, OtherFunction};
+use super::subject::{CodeSearch, CodeSubject, FoundFunction, OtherFunction};
 use crate::arrangement::ObjectNames;
+use crate::config::Names;
+use crate::exit::Failure;
 use crate::file_source::{NoSource, SourceText};
+use crate::session::findings::Findings;
 use crate::session::inspection::Inspector;
-use dataspace_analyzer::index::code_listing::{ListedInstruction, ListedOperand};
-use dataspace_analyzer::query::code_sums::{CodeSums, InstructionSums};
+use dataspace_analyzer::history::store::HistoryView;
+use dataspace_analyzer::index::code_listing::{AssemblySyntax, ListedInstruction, ListedOperand};
+use dataspace_analyzer::query::code_sums::{
+    CodeReckoning, CodeSums, InstructionSums, SampleFilter,
+};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -123,6 +129,27 @@ pub(crate) struct TouchedObject {
 }
 
 impl Annotation {
+    /// The code that is meant, with all of its instructions, and the samples of `history` that pass the filter.
+    ///
+    /// # Errors
+    /// As [`CodeSearch::find`].
+    pub(crate) fn find(
+        (findings, history): (&Findings, &HistoryView),
+        subject: &CodeSubject,
+        filter: Option<&SampleFilter>,
+        names: Names,
+        inspector: &mut Inspector,
+    ) -> Result<Self, Failure> {
+        let syntax = AssemblySyntax::Att;
+        let found = CodeSearch { history, filter, inspector, syntax }.find(subject)?;
+        let mut reckoning = CodeReckoning::new(found.object, &found.listing.parts, filter);
+        reckoning.add(history);
+        let sums = reckoning.finish(history);
+        let names = ObjectNames::of(&findings.snapshot.objects, names);
+        let cutoffs = Some(CodeCutoffs::NONE);
+        Ok(Self::new(found, sums, history.events(), inspector, cutoffs, names))
+    }
+
     /// Joins a function's code with its samples, and reads its sources.
     pub(crate) fn new(
         found: FoundFunction,

@@ -54,10 +54,9 @@ pub(super) fn run(args: ReportArgs, global: &Global) -> anyhow::Result<()> {
     let is_page = format == ReportFormat::Html;
     let recording = RecordingOptions {
         windows: args.windows.resolve(),
-        history_bytes: match &question {
-            Some(_) => args.history.unwrap_or(RECORDING_HISTORY_BYTES),
-            None if is_screen || is_page => args.history.unwrap_or(RECORDING_HISTORY_BYTES),
-            None => 0,
+        history_bytes: match question.is_some() || is_screen || is_page {
+            true => args.history.unwrap_or(RECORDING_HISTORY_BYTES),
+            false => 0,
         },
         has_lines: is_screen || is_page || question.as_ref().is_some_and(Question::has_lines),
         ..args.recording.resolve()

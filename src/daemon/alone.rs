@@ -8,24 +8,20 @@ use super::limit::Limits;
 use super::relay::Elsewhere;
 use super::session::staff::{Staff, Workplace};
 use super::state::{Daemon, Settings};
+use super::{DRAIN, Signals};
 use crate::exit::{Failure, Kind};
 use anyhow::Context as _;
 use dataspace_collector::system::memory;
-use dataspace_proto::api::{ApiError, ErrorCode, SessionSpec};
+use dataspace_proto::api::{ApiError, SessionSpec};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// Connections at once: a browser has six, and there may be many who look.
 const CONNECTIONS: usize = 512;
-
-/// Time that the session may take to end in.
-const DRAIN: Duration = Duration::from_millis(1_200);
 
 /// Subject of the page.
 #[derive(Clone, Debug)]
@@ -78,19 +74,12 @@ pub(crate) fn run(
         Shown::Elsewhere(elsewhere) => (Some(elsewhere), None),
     };
     let daemon = Arc::new(Daemon::new(settings, staff).asking(elsewhere));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting the server's runtime")?;
+    let runtime = super::runtime()?;
     let served = runtime.block_on(async {
-        let listen = |kind| signal(kind).context("listening for signals");
-        let (mut terminate, mut interrupt, mut hangup) = (
-            listen(SignalKind::terminate())?,
-            listen(SignalKind::interrupt())?,
-            listen(SignalKind::hangup())?,
-        );
+        let Signals { mut terminate, mut interrupt, mut hangup } = Signals::listen()?;
         let listener = TcpListener::from_std(listener).context("listening")?;
         if let Some(spec) = spec {
+            let refused = |error: ApiError| Failure::new(error.code.into(), error.message);
             let own = Peer::with_token(address, Rank::Privileged);
             tokio::select! {
                 attached = daemon.roster.attach(&own, *spec, false) => drop(attached.map_err(refused)?),
@@ -113,14 +102,4 @@ pub(crate) fn run(
     });
     runtime.shutdown_background();
     served
-}
-
-/// The failure that a refusal is.
-fn refused(error: ApiError) -> anyhow::Error {
-    let kind = match error.code {
-        ErrorCode::MissingPrivilege | ErrorCode::NotPermitted => Kind::NotPermitted,
-        ErrorCode::BadRequest => Kind::Usage,
-        _ => Kind::Failed,
-    };
-    Failure::new(kind, error.message).into()
 }

@@ -85,29 +85,22 @@ impl Elsewhere {
     async fn relayed(&self, mut request: Request<Incoming>) -> io::Result<Response<Incoming>> {
         let headers = self.headers(request.headers())?;
         *request.headers_mut() = headers;
-        let connected = match self {
+        match self {
             Self::Sockets(paths) => {
                 let mut failed = io::Error::from(io::ErrorKind::NotFound);
-                let mut connected = None;
                 for path in paths {
                     match UnixStream::connect(path).await {
-                        Ok(stream) => {
-                            connected = Some(stream);
-                            break;
-                        }
+                        Ok(stream) => return asked(stream, request).await,
                         Err(error) => failed = error,
                     }
                 }
-                asked(connected.ok_or(failed)?, request).await
+                Err(failed)
             }
             Self::Network { authority, .. } => {
                 let connecting = tokio::time::timeout(CONNECT, TcpStream::connect(authority));
                 asked(connecting.await.map_err(|_| io::ErrorKind::TimedOut)??, request).await
             }
-        };
-        let mut answer = connected?;
-        answer.headers_mut().remove(CONNECTION);
-        Ok(answer)
+        }
     }
 
     /// The part of a request's headers that the other one has to know.
@@ -143,8 +136,9 @@ async fn asked(
     tokio::spawn(async move {
         let _ = connection.await;
     });
-    match tokio::time::timeout(ANSWER, sender.send_request(request)).await {
-        Ok(answer) => answer.map_err(io::Error::other),
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
-    }
+    let answer = tokio::time::timeout(ANSWER, sender.send_request(request)).await;
+    let mut answer = answer.map_err(|_| io::ErrorKind::TimedOut)?.map_err(io::Error::other)?;
+    // It is of that connection.
+    answer.headers_mut().remove(CONNECTION);
+    Ok(answer)
 }

@@ -74,11 +74,12 @@ impl EmbeddedData {
             Some((object, view(View::Members, &request)?))
         });
         let (objects, layouts, members) = (objects.collect(), layouts.collect(), members.collect());
-        let mut answers = Vec::new();
-        for question in questions(&listed) {
-            let answer = source.ask(&Question::new(question.clone())?)?;
-            answers.push(EmbeddedAnswer { question, answer });
-        }
+        let asked = questions(&listed).into_iter().map(Question::new);
+        let asked = asked.collect::<Result<Vec<_>, _>>()?;
+        let answered = asked.iter().zip(source.ask_all(&asked)?);
+        let answers: Vec<EmbeddedAnswer> = answered
+            .map(|(asked, answer)| EmbeddedAnswer { question: asked.query.clone(), answer })
+            .collect();
         let named = functions(&answers).take(MAX_FUNCTIONS).filter_map(|function| {
             let request =
                 ViewRequest { function: Some(function.clone()), ..ViewRequest::default() };

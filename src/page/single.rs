@@ -1,7 +1,7 @@
 //! The page as one file that needs no server: its modules joined, and the data inside.
 
 use super::embedded::EmbeddedData;
-use super::file::{FILES, MODULE, PageFile, STYLE};
+use super::file::{self, FILES, MODULE, PageFile, STYLE};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
@@ -29,7 +29,7 @@ pub(crate) fn write(data: &EmbeddedData, out: &mut dyn Write) -> io::Result<()> 
         }
         line => format!("{line}\n"),
     };
-    let html: &str = FILES.iter().find(|file| file.path == "/index.html").map_or("", |it| it.text);
+    let html = file::file("/").map_or("", |file| file.text);
     let (before, after) = html.split_once("</body>").unwrap_or((html, ""));
     for line in before.lines() {
         out.write_all(head(line).as_bytes())?;

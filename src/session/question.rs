@@ -134,7 +134,11 @@ impl Question {
     }
 }
 
-fn history(findings: &Findings) -> Result<&HistoryView, Failure> {
+/// The samples that findings have.
+///
+/// # Errors
+/// Where none are kept.
+pub(crate) fn history(findings: &Findings) -> Result<&HistoryView, Failure> {
     findings.history.as_deref().ok_or_else(|| {
         let failure = Failure::new(Kind::Usage, "the session keeps no history to ask");
         failure.with_remedy("--history 64M   keeps about a million samples")

@@ -2,8 +2,7 @@
 
 use super::lens::{FIRST_OWN_ID, add, kept, metrics};
 use crate::arrangement::parents;
-use crate::session::question::condition_of;
-use crate::session::question::quoted;
+use crate::session::question::{condition_of, quoted};
 use dataspace_proto::query::{KeyValue, QueryAnswer};
 use dataspace_proto::snapshot::{Metrics, ObjectKind, ObjectLine, Snapshot};
 use dataspace_proto::window::Windows;

@@ -1,10 +1,8 @@
 //! Views of a session's samples that are more than sums, as JSON for clients.
 
-use crate::annotation::cutoff::CodeCutoffs;
 use crate::annotation::document::AnnotationDocument;
 use crate::annotation::model::Annotation;
-use crate::annotation::subject::{CodeSearch, CodeSubject};
-use crate::arrangement::ObjectNames;
+use crate::annotation::subject::CodeSubject;
 use crate::config::Names;
 use crate::exit::{Failure, Kind};
 use crate::layout::document::LayoutDocument;
@@ -16,15 +14,12 @@ use crate::measure::report::MeasureReport;
 use crate::measure::summary::MeasureOverview;
 use crate::measure::view::MeasureView;
 use crate::session::Source;
-use crate::session::findings::Findings;
 use crate::session::inspection::Inspector;
-use crate::session::question::{Question, mistake};
+use crate::session::question::{Question, history, mistake};
 use crate::sharing::document as sharing;
 use crate::sharing::row::SharingRows;
 use dataspace_analyzer::dwarf::layout::listing::FoundLayout;
-use dataspace_analyzer::history::store::HistoryView;
-use dataspace_analyzer::index::code_listing::AssemblySyntax;
-use dataspace_analyzer::query::code_sums::{CodeReckoning, SampleFilter};
+use dataspace_analyzer::query::code_sums::SampleFilter;
 use dataspace_analyzer::sharing::survey::LineSurvey;
 use dataspace_analyzer::types::type_layout::TypeLayout;
 use dataspace_proto::query::Query;
@@ -64,8 +59,7 @@ impl Viewed<'_> {
             .map_err(|error| Failure::new(Kind::Usage, error.to_string()))?;
         let (is_spanned, is_filtered) = (request.span.is_some(), request.filter.is_some());
         let ignored = match view {
-            View::Code if is_spanned => Some("span"),
-            View::Members if is_spanned => Some("span"),
+            View::Code | View::Members if is_spanned => Some("span"),
             View::Members if is_filtered => Some("where"),
             _ => None,
         };
@@ -103,17 +97,9 @@ impl Viewed<'_> {
         let filter = filter.transpose().map_err(|error| mistake(&error))?;
         // The filter may speak of lines.
         let findings = self.source.history(subject.has_line() || filter.is_some());
-        let history = history(&findings)?;
-        let inspector = &mut *self.inspector;
-        let (filter, syntax) = (filter.as_ref(), AssemblySyntax::Att);
-        let mut search = CodeSearch { history, filter, inspector, syntax };
-        let found = search.find(&subject)?;
-        let mut reckoning = CodeReckoning::new(found.object, &found.listing.parts, filter);
-        reckoning.add(history);
-        let sums = reckoning.finish(history);
-        let names = ObjectNames::of(&findings.snapshot.objects, Names::Source);
-        let cutoffs = Some(CodeCutoffs::NONE);
-        let annotation = Annotation::new(found, sums, history.events(), inspector, cutoffs, names);
+        let of = (&findings, history(&findings)?);
+        let annotation =
+            Annotation::find(of, &subject, filter.as_ref(), Names::Source, self.inspector)?;
         json(&AnnotationDocument::of(&annotation))
     }
 
@@ -150,13 +136,6 @@ impl Viewed<'_> {
         let report = MeasureReport { overview, view, run, details, threads, answer, not_shown };
         json(&measurement::of(&report))
     }
-}
-
-fn history(findings: &Findings) -> Result<&Arc<HistoryView>, Failure> {
-    findings.history.as_ref().ok_or_else(|| {
-        let failure = Failure::new(Kind::Usage, "the session keeps no samples to look at");
-        failure.with_remedy("--history 64M   keeps about a million of them")
-    })
 }
 
 fn json(document: &impl Serialize) -> anyhow::Result<Vec<u8>> {

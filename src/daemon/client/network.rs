@@ -5,7 +5,7 @@ use super::token::Token;
 use crate::exit::{Failure, Kind};
 use anyhow::Context as _;
 use dataspace_proto::api::{ApiError, ErrorCode};
-use hyper::header::{AUTHORIZATION, HOST, ORIGIN};
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN};
 use hyper::{Request, Uri};
 use rustix::io::Errno;
 use serde::Deserialize;
@@ -120,34 +120,24 @@ pub(crate) fn check_site<B>(
     let Some((tcp, _)) = tcp else {
         return refuse(ErrorCode::Unauthorized, "TCP is not configured any more");
     };
-    let only = |name| {
-        let given: Vec<_> = request.headers().get_all(name).iter().collect();
-        match given[..] {
-            [] => Ok(None),
-            [one] => one.to_str().map(Some).map_err(|_| ()),
-            _ => Err(()),
-        }
-    };
     let named = |host: &str| is_ours(host, &tcp.hosts);
-    let host = only(HOST).ok().flatten().filter(|host| named(host));
+    let is_meant = request.uri().authority().is_none_or(|host| named(host.as_str()));
+    let host = only(request, &HOST).ok().flatten().and_then(|host| host.to_str().ok());
+    let host = host.filter(|host| is_meant && named(host));
     // A page of a stranger may have its own name lead to this machine (DNS rebinding), but the browser
     // still says that name.
     let Some(host) = host else {
         let why = "this is not meant for this machine: it has another name (see tcp.hosts)";
         return refuse(ErrorCode::WrongHost, why);
     };
-    if request.uri().authority().is_some_and(|host| !named(host.as_str())) {
-        let why = "this is not meant for this machine: it has another name (see tcp.hosts)";
-        return refuse(ErrorCode::WrongHost, why);
-    }
     // Whoever speaks TLS in front of us hands on the browser's own words.
     let is_own = |origin: &str| {
         let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         rest.is_some_and(|rest| rest.eq_ignore_ascii_case(host))
     };
-    match only(ORIGIN) {
+    match only(request, &ORIGIN) {
         Ok(None) => Ok(()),
-        Ok(Some(origin)) if is_own(origin) => Ok(()),
+        Ok(Some(origin)) if origin.to_str().is_ok_and(is_own) => Ok(()),
         _ => refuse(ErrorCode::WrongHost, "a page of another site may not ask"),
     }
 }
@@ -167,11 +157,8 @@ pub(crate) fn admit<'a, B>(
     let Some((tcp, token)) = tcp else {
         return refuse(ErrorCode::Unauthorized, "TCP is not configured any more");
     };
-    let given: Vec<_> = request.headers().get_all(AUTHORIZATION).iter().collect();
-    let given = match given[..] {
-        [given] => bearer(given.as_bytes()),
-        _ => None,
-    };
+    let given = only(request, &AUTHORIZATION).ok().flatten();
+    let given = given.and_then(|given| bearer(given.as_bytes()));
     match given {
         Some(given) if token.is(given) => {
             let rank = if tcp.rights == Rights::All { Rank::Privileged } else { Rank::Observer };
@@ -183,6 +170,23 @@ pub(crate) fn admit<'a, B>(
         }
     }
 }
+
+/// The value of a header that a request has at most once.
+fn only<'a, B>(
+    request: &'a Request<B>,
+    name: &HeaderName,
+) -> Result<Option<&'a HeaderValue>, NotOne> {
+    let mut given = request.headers().get_all(name).iter();
+    match (given.next(), given.next()) {
+        (None, _) => Ok(None),
+        (Some(one), None) => Ok(Some(one)),
+        _ => Err(NotOne),
+    }
+}
+
+/// A header is there more than once.
+#[derive(Debug)]
+struct NotOne;
 
 /// The token after `Bearer` (RFC 6750, section 2.1).
 fn bearer(header: &[u8]) -> Option<&[u8]> {

@@ -1,18 +1,15 @@
 //! The code of a function: source and instructions, with the samples that waited, those that were reported, and objects.
 
 use super::{Meaning, PageRow};
-use crate::annotation::cutoff::CodeCutoffs;
 use crate::annotation::model::{AnnotatedInstruction, Annotation};
 use crate::annotation::row::{CodeRow, StatementRow, code_rows};
-use crate::annotation::subject::{CodeSearch, CodeSubject};
-use crate::arrangement::ObjectNames;
+use crate::annotation::subject::CodeSubject;
 use crate::config::Names;
 use crate::header::{Segment, Tone};
 use crate::session::findings::Findings;
 use crate::session::inspection::Inspector;
 use crate::text::{percent, visible};
-use dataspace_analyzer::index::code_listing::AssemblySyntax;
-use dataspace_analyzer::query::code_sums::{CodeReckoning, SampleFilter};
+use dataspace_analyzer::query::code_sums::SampleFilter;
 use dataspace_proto::query::KeyValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,16 +46,10 @@ pub(in crate::tui) fn rows(
     let history = findings.history.as_ref().ok_or("the session keeps no samples to look at")?;
     let filter = looked.filter.map(|text| SampleFilter::new(text, looked.own_keys)).transpose();
     let filter = filter.map_err(|error| error.to_string())?;
-    let (filter, syntax) = (filter.as_ref(), AssemblySyntax::Att);
-    let mut search = CodeSearch { history, filter, inspector, syntax };
-    let found =
-        search.find(&CodeSubject::parse(looked.subject)).map_err(|failure| failure.to_string())?;
-    let mut reckoning = CodeReckoning::new(found.object, &found.listing.parts, filter);
-    reckoning.add(history);
-    let sums = reckoning.finish(history);
-    let cutoffs = Some(CodeCutoffs::NONE);
-    let names = ObjectNames::of(&findings.snapshot.objects, looked.names);
-    let annotation = Annotation::new(found, sums, history.events(), inspector, cutoffs, names);
+    let subject = CodeSubject::parse(looked.subject);
+    let of = (findings, &**history);
+    let annotation = Annotation::find(of, &subject, filter.as_ref(), looked.names, inspector);
+    let annotation = annotation.map_err(|failure| failure.to_string())?;
     let mut rows = vec![head(&annotation)];
     let text_width = (looked.width.saturating_sub(FIGURES_WIDTH) * 3 / 5).min(TEXT_WIDTH);
     let title = format!(
