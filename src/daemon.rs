@@ -18,7 +18,7 @@ use config_file::DaemonConfig;
 use dataspace_collector::system::memory;
 use http::server;
 use limit::MemoryMax;
-use session::staff::{self, Staff, Workplace};
+use session::staff::{Staff, Workplace};
 use state::{Daemon, Settings};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +31,6 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 
 /// Time that sessions may take for their final totals when the daemon ends: with what clients take to
 /// get them it is to be gone in two seconds.
@@ -144,7 +143,10 @@ async fn live(
     }
     notices.ready();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
-    until_asked_to_end(&daemon, (options, config), notices, &mut signals).await;
+    tokio::select! {
+        () = until_asked_to_end(&daemon, (options, config), notices, &mut signals) => {}
+        () = keep_memory_bounded(&daemon) => {}
+    }
     tracing::info!("ending");
     notices.stopping();
     // The sessions first: streams have their final totals before their connections are closed.
@@ -165,9 +167,6 @@ async fn until_asked_to_end(
     notices: &Notices,
     signals: &mut Signals,
 ) {
-    let mut sharing = tokio::time::interval(staff::SHARING);
-    // While nothing is bounded nobody waits for it.
-    sharing.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut beat = tokio::time::interval(notices.watchdog_interval().unwrap_or(HEARTBEAT));
     loop {
         tokio::select! {
@@ -176,14 +175,6 @@ async fn until_asked_to_end(
             _ = signals.hangup.recv() => {}
             _ = beat.tick() => {
                 look_after(daemon, notices);
-                continue;
-            }
-            shortage = daemon.staff.session_wanted() => {
-                daemon.roster.give_up_one(&shortage);
-                continue;
-            }
-            _ = sharing.tick(), if daemon.staff.has_memory_to_share() => {
-                daemon.staff.share_memory();
                 continue;
             }
         }
@@ -195,10 +186,16 @@ async fn until_asked_to_end(
                 _ = signals.terminate.recv() => return,
                 _ = signals.interrupt.recv() => return,
                 _ = beat.tick() => look_after(daemon, notices),
-                shortage = daemon.staff.session_wanted() => daemon.roster.give_up_one(&shortage),
-                _ = sharing.tick(), if daemon.staff.has_memory_to_share() => daemon.staff.share_memory(),
             }
         }
+    }
+}
+
+/// Gives sessions up where memory is short, for ever.
+async fn keep_memory_bounded(daemon: &Daemon) {
+    loop {
+        let shortage = daemon.staff.shortage().await;
+        daemon.roster.give_up_one(&shortage);
     }
 }
 

@@ -1,5 +1,8 @@
 //! The page that a browser shows: its files, and a report that is one file.
 
 pub(crate) mod embedded;
-pub(crate) mod file;
+mod file;
+pub(crate) mod served;
 pub(crate) mod single;
+
+pub(crate) use file::HEADERS;

@@ -19,6 +19,7 @@ use dataspace_proto::worker::Order;
 use host::Host;
 use rustix::fd::AsFd as _;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::stdin;
 use std::sync::Arc;
 
@@ -65,9 +66,12 @@ fn obey(control: &Connection) {
             }
             Order::Begin { session, request } => {
                 hosts.retain(|_, host| !host.is_over());
-                let mut ends = beside.into_iter().map(Connection::from);
-                let (Some(followed), Some(wished)) = (ends.next(), ends.next()) else { continue };
-                match Host::begin(session, request, followed, wished) {
+                let mut beside = beside.into_iter();
+                let (Some(followed), Some(wished)) = (beside.next(), beside.next()) else {
+                    continue;
+                };
+                let ends = (followed.into(), wished.into());
+                match Host::begin(session, request, ends, beside.next().map(File::from)) {
                     Ok(host) => drop(hosts.insert(session, host)),
                     Err(error) => tracing::error!(session, %error, "no thread for a session"),
                 }

@@ -31,7 +31,7 @@ pub struct ViewRequest {
     /// An expression that is true for the samples that count.
     #[serde(rename = "where", default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
-    /// The span, as a question has it; not of `code` and `members`.
+    /// The span, as a question has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<String>,
     /// Of `sharing`: most cache lines.

@@ -24,7 +24,7 @@ pub const EVENT_TEXT: (&[u8], &[u8]) = (b"event: snapshot\ndata: ", b"\n\n");
 pub enum Order {
     /// The first: beside it is the connection by which the worker asks for what it may have, if it is to.
     Access,
-    /// A session begins. Beside it: its two connections.
+    /// A session begins. Beside it: its two connections, and the recording that it reads, if it does.
     Begin {
         /// Its number.
         session: u64,
@@ -59,12 +59,28 @@ pub enum Flag {
 pub struct SessionRequest {
     /// The request, as JSON of [`SessionSpec`](crate::api::SessionSpec).
     pub spec: Vec<u8>,
+    /// The work, where it is not for what the spec names.
+    pub own_work: Option<OwnWork>,
     /// The user for whom it is, where he may not see all.
     pub viewer: Option<Viewer>,
     /// Most objects in a snapshot.
     pub max_objects: u64,
     /// Something that its viewers are to know.
     pub warning: Option<String>,
+}
+
+/// Work that only whoever starts a daemon for a page of his own can ask for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OwnWork {
+    /// To sample a command from its first instruction: its words. The broker starts it.
+    Command(Vec<Vec<u8>>),
+    /// To read a recording.
+    Recording {
+        /// Its name, for a person.
+        name: Vec<u8>,
+        /// A directory below which load objects are looked for first.
+        symfs: Option<Vec<u8>>,
+    },
 }
 
 /// A user with fewer privileges than the daemon's.

@@ -6,7 +6,9 @@ use super::client::token::Token;
 use super::http::server;
 use super::limit::Limits;
 use super::relay::Elsewhere;
-use super::session::staff::{Staff, Workplace};
+use super::session::Course;
+use super::session::own_work::OwnWork;
+use super::session::staff::Staff;
 use super::state::{Daemon, Settings};
 use super::{DRAIN, Signals};
 use crate::exit::{Failure, Kind};
@@ -23,22 +25,34 @@ use tokio::sync::watch;
 /// Connections at once: a browser has six, and there may be many who look.
 const CONNECTIONS: usize = 512;
 
+/// Seconds that a request may take, and the page itself: the way may be a slow one.
+const REQUEST_S: u64 = 60;
+
 /// Subject of the page.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Shown {
-    /// A session that is begun for it.
-    Session(Box<SessionSpec>),
+    /// A session that is begun for it, with its work.
+    Session(Box<SessionSpec>, OwnWork),
     /// The sessions of another daemon.
     Elsewhere(Elsewhere),
 }
 
+impl Shown {
+    /// Tells whether nothing of this machine is sampled: load objects of a recording are others than those of its tasks.
+    const fn is_recording(&self) -> bool {
+        matches!(self, Self::Session(_, OwnWork::Recording { .. }))
+    }
+}
+
 /// Options of such a daemon.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct AloneOptions {
     /// Its subject.
     pub(crate) shown: Shown,
     /// The port; 0 for any.
     pub(crate) port: u16,
+    /// Bound on the memory of all its processes.
+    pub(crate) memory_max: Option<u64>,
     /// Names for expressions.
     pub(crate) keys: BTreeMap<String, String>,
 }
@@ -52,7 +66,7 @@ pub(crate) fn run(
     ready: impl FnOnce(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     memory::keep_little();
-    let AloneOptions { shown, port, keys } = options;
+    let AloneOptions { shown, port, memory_max, keys } = options;
     let token = Token::random().context("making a token")?;
     let fragment = token.text().into_owned();
     let tcp = TcpConfig {
@@ -64,15 +78,20 @@ pub(crate) fn run(
     };
     let listener = tcp.bind()?;
     let address = listener.local_addr()?;
-    let limits =
-        Limits { connections: CONNECTIONS, connections_per_user: CONNECTIONS, ..Limits::default() };
-    let staff = Staff::new(Workplace::Own);
-    staff.bound_memory(limits.memory_max.bytes(1));
-    let settings = Settings::new(limits, Trusted::default(), Some((tcp, token)), keys);
-    let (elsewhere, spec) = match shown {
-        Shown::Session(spec) => (None, Some(spec)),
-        Shown::Elsewhere(elsewhere) => (Some(elsewhere), None),
+    let limits = Limits {
+        connections: CONNECTIONS,
+        connections_per_user: CONNECTIONS,
+        request_s: REQUEST_S,
+        sessions: if shown.is_recording() { 1 } else { Limits::default().sessions },
+        ..Limits::default()
     };
+    let settings = Settings::new(limits, Trusted::default(), Some((tcp, token)), keys);
+    let (elsewhere, spec, work) = match shown {
+        Shown::Session(spec, work) => (None, Some(spec), work),
+        Shown::Elsewhere(elsewhere) => (Some(elsewhere), None, OwnWork::Target),
+    };
+    let staff = Staff::own(work);
+    staff.bound_memory(memory_max);
     let daemon = Arc::new(Daemon::new(settings, staff).asking(elsewhere));
     let runtime = super::runtime()?;
     let served = runtime.block_on(async {
@@ -82,7 +101,7 @@ pub(crate) fn run(
             let refused = |error: ApiError| Failure::new(error.code.into(), error.message);
             let own = Peer::with_token(address, Rank::Privileged);
             tokio::select! {
-                attached = daemon.roster.attach(&own, *spec, false) => drop(attached.map_err(refused)?),
+                attached = daemon.roster.attach(&own, *spec, Course::Own) => drop(attached.map_err(refused)?),
                 _ = interrupt.recv() => return Err(Failure::new(Kind::Interrupted, "interrupted").into()),
                 _ = terminate.recv() => return Ok(()),
             }
@@ -94,6 +113,7 @@ pub(crate) fn run(
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
             _ = hangup.recv() => {}
+            () = super::keep_memory_bounded(&daemon) => {}
         }
         daemon.roster.end(DRAIN).await;
         let _ = end.send(true);

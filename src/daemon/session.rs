@@ -4,6 +4,7 @@ mod audience;
 pub(crate) mod authority;
 pub(crate) mod frame;
 mod keeper;
+pub(crate) mod own_work;
 pub(crate) mod roster;
 pub(crate) mod sealed;
 pub(crate) mod spec;
@@ -19,9 +20,10 @@ use audience::Audience;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dataspace_collector::target::TargetSpec;
 use dataspace_proto::api::{ErrorCode, Origin, SessionLine, SessionSpec, SessionState};
-use dataspace_proto::worker::{MAX_MADE_BYTES, Reply, Wish};
+use dataspace_proto::worker::{Figures, MAX_MADE_BYTES, Reply, Wish};
 use frame::Frame;
 use keeper::Keeper;
+use own_work::OwnWork;
 use sealed::Sealed;
 use staff::Staff;
 use std::fs::File;
@@ -148,6 +150,17 @@ impl Drop for Watching {
     }
 }
 
+/// The way a session begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// It ends with its target, or when it is asked to.
+    Usual,
+    /// The same, or when nobody looks at it any more.
+    WhileWatched,
+    /// It is the daemon's own: it does what that is for, and answers questions after its target's end.
+    Own,
+}
+
 /// Request for a session, with all that it is begun with.
 #[derive(Debug)]
 pub(crate) struct Beginning {
@@ -157,8 +170,8 @@ pub(crate) struct Beginning {
     pub(crate) options: LiveOptions,
     /// The processes, where it is for a user who may see only his own.
     pub(crate) processes: Vec<OwnProcess>,
-    /// True for a session that ends when nobody looks at it any more.
-    pub(crate) ends_unwatched: bool,
+    /// The way it begins and ends.
+    pub(crate) course: Course,
     pub(crate) staff: Arc<Staff>,
 }
 
@@ -168,14 +181,25 @@ impl Session {
     /// # Errors
     /// Where there is no thread.
     pub(crate) fn begin(beginning: Beginning) -> std::io::Result<Arc<Self>> {
-        let Beginning { id, spec, owner, options, processes, ends_unwatched, staff } = beginning;
-        let (mut session, woken) = Self::new(id, spec, owner, describe(&options));
-        session.ends_unwatched = ends_unwatched;
+        let Beginning { id, spec, owner, options, processes, course, staff } = beginning;
+        let own_work = staff.own_work().filter(|_| course == Course::Own);
+        let target = own_work.and_then(OwnWork::description);
+        let target = target.unwrap_or_else(|| describe(&options));
+        let (mut session, woken) = Self::new(id, spec, owner, target);
+        session.ends_unwatched = course == Course::WhileWatched;
         let session = Arc::new(session);
-        let comes_back =
+        let has_more =
             matches!(options.target, TargetSpec::Unit(_) | TargetSpec::Cgroup(_) | TargetSpec::All);
-        let keeper =
-            Keeper { session: session.clone(), options, staff, processes, woken, comes_back };
+        let comes_back = has_more && !own_work.is_some_and(OwnWork::is_done_once);
+        let keeper = Keeper {
+            session: session.clone(),
+            options,
+            staff,
+            processes,
+            woken,
+            comes_back,
+            course,
+        };
         std::thread::Builder::new().name(format!("session {id}")).spawn(move || {
             let session = keeper.session.clone();
             if catch_unwind(AssertUnwindSafe(|| keeper.run())).is_err() {
@@ -304,6 +328,15 @@ impl Session {
     }
 
     fn publish(&self, frame: Arc<Frame>) {
+        self.status.send_if_modified(|status| {
+            let Figures { target, events, .. } = &frame.figures;
+            let is_news = (&status.target, &status.events) != (target, events);
+            if is_news {
+                status.target.clone_from(target);
+                status.events.clone_from(events);
+            }
+            is_news
+        });
         lock(&self.held).push((frame.event.whole(), frame.event.len()));
         self.frames.send_replace(Some(frame));
     }

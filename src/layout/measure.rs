@@ -34,11 +34,16 @@ pub(crate) struct Measured {
     pub(crate) notes: Vec<String>,
 }
 
-/// Asks `findings`, which have a history, about the type of `layout`.
+/// Asks `findings`, which have a history, about the type of `layout`, so far as the samples are in the span of `within` and
+/// its filter keeps them.
 ///
 /// # Errors
-/// Where no history is kept.
-pub(crate) fn measure(findings: &Findings, layout: &TypeLayout) -> Result<Measured, Failure> {
+/// Where no history is kept, or `within` means nothing.
+pub(crate) fn measure(
+    findings: &Findings,
+    layout: &TypeLayout,
+    within: &Query,
+) -> Result<Measured, Failure> {
     let known = findings.layouts.values().filter(|known| known.type_name == layout.type_name);
     let known: Vec<&TypeLayout> = known.map(|known| &**known).collect();
     if known.first().is_some_and(|first| !known.iter().all(|one| is_same(one, first))) {
@@ -55,8 +60,8 @@ pub(crate) fn measure(findings: &Findings, layout: &TypeLayout) -> Result<Measur
     let mut notes = Vec::new();
     let keys = ["member", "offset", "alignment", "thread", "level", "index"];
     let questions = [
-        question(layout, &["alignment", "instance"], MAX_INSTANCES)?,
-        question(layout, &keys, MAX_ROWS)?,
+        question(layout, within, &["alignment", "instance"], MAX_INSTANCES)?,
+        question(layout, within, &keys, MAX_ROWS)?,
     ];
     let answers = Question::answer_together(&questions, findings)?;
     let [instances, answer] = &answers[..] else { return Ok(Measured { figures: None, notes }) };
@@ -74,7 +79,8 @@ pub(crate) fn measure(findings: &Findings, layout: &TypeLayout) -> Result<Measur
         ));
     }
     if answer.total.samples == 0 {
-        notes.push(no_samples(&findings.snapshot));
+        let is_part = within.filter.is_some() || within.span.is_some();
+        notes.push(no_samples(&findings.snapshot, is_part));
         return Ok(Measured { figures: Some(figures), notes });
     }
     let arrays = arrays(layout);
@@ -94,19 +100,31 @@ fn is_same(one: &TypeLayout, other: &TypeLayout) -> bool {
         && one.members.iter().zip(&other.members).all(|(a, b)| a == b)
 }
 
-fn no_samples(snapshot: &Snapshot) -> String {
+fn no_samples(snapshot: &Snapshot, is_part: bool) -> String {
+    if is_part {
+        return "no sample that the filter and the span leave touched it, or what touched it has no name".to_owned();
+    }
     let n_samples = snapshot.accounting.kernel;
     format!("none of the {n_samples} samples touched it, or what touched it has no name")
 }
 
-/// The question about samples of the type of `layout`.
-fn question(layout: &TypeLayout, keys: &[&str], n_rows: usize) -> Result<Question, Failure> {
+/// The question about samples of the type of `layout` that are `within`.
+fn question(
+    layout: &TypeLayout,
+    within: &Query,
+    keys: &[&str],
+    n_rows: usize,
+) -> Result<Question, Failure> {
     let descriptor = format!("{{{}}}", layout.type_name);
+    let is_of_type = format!("aggregate == {}", quoted(&descriptor));
     Question::new(Query {
         by: keys.iter().map(|key| (*key).to_owned()).collect(),
-        filter: Some(format!("aggregate == {}", quoted(&descriptor))),
+        filter: Some(match &within.filter {
+            Some(filter) => format!("{is_of_type} && ({filter})"),
+            None => is_of_type,
+        }),
         limit: Some(n_rows),
-        ..Query::default()
+        ..within.clone()
     })
 }
 

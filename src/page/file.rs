@@ -1,25 +1,25 @@
 //! The files of the page, and the headers that confine it.
 
-/// A file of the page.
+use std::fmt::Write as _;
+
+/// A file of the page, as it is written.
 #[derive(Debug)]
-pub(crate) struct PageFile {
-    /// Path of its URL.
-    pub(crate) path: &'static str,
+struct PageFile {
+    name: &'static str,
     /// Media type.
-    pub(crate) kind: &'static str,
-    /// Content.
-    pub(crate) text: &'static str,
+    kind: &'static str,
+    text: &'static str,
 }
 
-const HTML: &str = "text/html; charset=utf-8";
+pub(super) const HTML: &str = "text/html; charset=utf-8";
 pub(super) const STYLE: &str = "text/css; charset=utf-8";
 pub(super) const MODULE: &str = "text/javascript; charset=utf-8";
 
 macro_rules! files {
     ($($path:literal: $kind:ident,)*) => {
         /// All files, modules in an order in which none comes before one that it imports.
-        pub(crate) static FILES: &[PageFile] = &[$(PageFile {
-            path: concat!("/", $path),
+        static FILES: &[PageFile] = &[$(PageFile {
+            name: $path,
             kind: $kind,
             text: include_str!(concat!("files/", $path)),
         },)*];
@@ -71,8 +71,70 @@ pub(crate) const HEADERS: [(&str, &str); 5] = [
     ),
 ];
 
-/// The file at the path of a request.
-pub(crate) fn file(path: &str) -> Option<&'static PageFile> {
-    let path = if path == "/" { "/index.html" } else { path };
-    FILES.iter().find(|file| file.path == path)
+fn of_kind(kind: &'static str) -> impl Iterator<Item = &'static PageFile> {
+    FILES.iter().filter(move |file| file.kind == kind)
+}
+
+/// The document.
+pub(super) fn html() -> &'static str {
+    of_kind(HTML).next().map_or("", |file| file.text)
+}
+
+/// The style.
+pub(super) fn style() -> String {
+    of_kind(STYLE).map(|file| file.text).collect()
+}
+
+/// All modules as one: what they import is in it, and nothing is exported.
+pub(super) fn module() -> String {
+    let mut joined = String::new();
+    for PageFile { name, text, .. } in of_kind(MODULE) {
+        let _ = writeln!(joined, "// {name}");
+        for line in text.lines().filter(|line| !line.starts_with("import ")) {
+            let _ = writeln!(joined, "{}", line.strip_prefix("export ").unwrap_or(line));
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn modules_can_be_joined() {
+        let mut names = HashSet::new();
+        let mut joined: HashSet<&str> = HashSet::new();
+        for file in of_kind(MODULE) {
+            for line in file.text.lines() {
+                if let Some(import) = line.strip_prefix("import ") {
+                    let from =
+                        import.split("from \"./").nth(1).and_then(|it| it.strip_suffix("\";"));
+                    let from = from.unwrap_or_else(|| panic!("{}: {line}", file.name));
+                    assert!(!import.contains(" as "), "{}: a name is a name: {line}", file.name);
+                    assert!(joined.contains(from), "{} comes before {from}", file.name);
+                }
+                let line = line.strip_prefix("export ").unwrap_or(line);
+                let line = line.strip_prefix("async ").unwrap_or(line);
+                let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+                if let (Some("const" | "let" | "function" | "class"), Some(name)) =
+                    (words.next(), words.next())
+                {
+                    assert!(names.insert(name), "{}: {name} is there twice", file.name);
+                }
+                assert!(!line.starts_with("default "), "{}: {line}", file.name);
+            }
+            joined.insert(file.name);
+        }
+        let module = module();
+        assert!(!module.contains("\nimport ") && !module.contains("\nexport "));
+        // Neither may end the element that it is in.
+        for text in [&module, &style()] {
+            let text = text.to_lowercase();
+            assert!(
+                !text.contains("</script") && !text.contains("</style") && !text.contains("<!--")
+            );
+        }
+    }
 }

@@ -1,11 +1,10 @@
 //! The page as one file that needs no server: its modules joined, and the data inside.
 
 use super::embedded::EmbeddedData;
-use super::file::{self, FILES, MODULE, PageFile, STYLE};
+use super::file::{html, module, style};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// Writes the file.
@@ -29,8 +28,7 @@ pub(crate) fn write(data: &EmbeddedData, out: &mut dyn Write) -> io::Result<()> 
         }
         line => format!("{line}\n"),
     };
-    let html = file::file("/").map_or("", |file| file.text);
-    let (before, after) = html.split_once("</body>").unwrap_or((html, ""));
+    let (before, after) = html().split_once("</body>").unwrap_or((html(), ""));
     for line in before.lines() {
         out.write_all(head(line).as_bytes())?;
     }
@@ -43,25 +41,6 @@ pub(crate) fn write(data: &EmbeddedData, out: &mut dyn Write) -> io::Result<()> 
 /// A style or script as the policy names it (CSP level 3, section 2.3.1).
 fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(digest(&SHA256, text.as_bytes())))
-}
-
-fn of_kind(kind: &'static str) -> impl Iterator<Item = &'static PageFile> {
-    FILES.iter().filter(move |file| file.kind == kind)
-}
-
-fn style() -> String {
-    of_kind(STYLE).map(|file| file.text).collect()
-}
-
-/// All modules as one: what they import is in it, and nothing is exported.
-fn module() -> String {
-    let mut joined = String::new();
-    for line in of_kind(MODULE).flat_map(|file| file.text.lines()) {
-        if !line.starts_with("import ") {
-            let _ = writeln!(joined, "{}", line.strip_prefix("export ").unwrap_or(line));
-        }
-    }
-    joined
 }
 
 /// JSON within an element: no text of it ends that, or begins another (HTML, section 4.12.1.3).
@@ -90,43 +69,6 @@ impl Write for InElement<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
-
-    #[test]
-    fn modules_can_be_joined() {
-        let mut names = HashSet::new();
-        let mut joined: HashSet<&str> = HashSet::new();
-        for file in of_kind(MODULE) {
-            for line in file.text.lines() {
-                if let Some(import) = line.strip_prefix("import ") {
-                    let from =
-                        import.split("from \"./").nth(1).and_then(|it| it.strip_suffix("\";"));
-                    let from = from.unwrap_or_else(|| panic!("{}: {line}", file.path));
-                    assert!(!import.contains(" as "), "{}: a name is a name: {line}", file.path);
-                    assert!(joined.contains(from), "{} comes before {from}", file.path);
-                }
-                let line = line.strip_prefix("export ").unwrap_or(line);
-                let line = line.strip_prefix("async ").unwrap_or(line);
-                let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
-                if let (Some("const" | "let" | "function" | "class"), Some(name)) =
-                    (words.next(), words.next())
-                {
-                    assert!(names.insert(name), "{}: {name} is there twice", file.path);
-                }
-                assert!(!line.starts_with("default "), "{}: {line}", file.path);
-            }
-            joined.insert(file.path.trim_start_matches('/'));
-        }
-        let module = module();
-        assert!(!module.contains("\nimport ") && !module.contains("\nexport "));
-        // Neither may end the element that it is in.
-        for text in [&module, &style()] {
-            let text = text.to_lowercase();
-            assert!(
-                !text.contains("</script") && !text.contains("</style") && !text.contains("<!--")
-            );
-        }
-    }
 
     #[test]
     fn no_name_of_a_target_is_markup() {
@@ -142,15 +84,5 @@ mod tests {
         // The example of CSP level 3, section 8.3.
         let expected = "sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng=";
         assert_eq!(hash("alert('Hello, world.');"), expected);
-    }
-
-    #[test]
-    fn the_page_is_small() {
-        let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-        for file in FILES {
-            zipped.write_all(file.text.as_bytes()).unwrap();
-        }
-        let n_bytes = zipped.finish().unwrap().len();
-        assert!(n_bytes <= 60 << 10, "{n_bytes} bytes");
     }
 }

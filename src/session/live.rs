@@ -42,10 +42,7 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(3);
 /// The same, where that end is to be soon.
 const HURRIED_DEADLINE: Duration = Duration::from_millis(500);
 
-/// Time that a question waits for source lines: a line table takes some milliseconds.
-const LINES_DEADLINE: Duration = Duration::from_secs(3);
-
-/// Interval at which it is checked whether it is.
+/// Interval at which it is checked whether it has ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
 /// A session on running tasks.
@@ -151,21 +148,7 @@ impl Source for LiveSession {
     }
 
     fn history(&self, has_lines: bool) -> Findings {
-        self.published.want_history(has_lines);
-        let until = Instant::now() + LINES_DEADLINE;
-        loop {
-            let is_final = self.published.is_final();
-            let findings = self.published.newest();
-            let is_there = match &findings.history {
-                Some(history) if has_lines => history.has_lines && history.n_lines_open == 0,
-                Some(_) => true,
-                None => !self.keeps_history,
-            };
-            if is_there || is_final || Instant::now() >= until {
-                return findings;
-            }
-            std::thread::sleep(DRAIN_LOOK);
-        }
+        self.published.history(has_lines, self.keeps_history)
     }
 
     fn is_finished(&self) -> bool {

@@ -135,6 +135,25 @@ pub(crate) fn files_of(options: &LiveOptions) -> FilePolicy {
     FilePolicy { is_live: true, viewer: options.viewer.clone(), ..FilePolicy::default() }
 }
 
+/// Rules for the files that a recording names, which are looked for below `symfs` first.
+pub(crate) fn files_of_recording(symfs: Option<&Path>) -> FilePolicy {
+    FilePolicy { symfs: symfs.map(Into::into), ..FilePolicy::default() }
+}
+
+/// The recording at `input`, of which nothing was read yet.
+///
+/// # Errors
+/// What the kernel said.
+pub(crate) fn recording_file(input: &Input) -> anyhow::Result<RecordingFile> {
+    match input {
+        Input::File(path) => RecordingFile::open(path).map_err(not_opened),
+        Input::Stdin => {
+            let file = stdin().as_fd().try_clone_to_owned()?.into();
+            Ok(RecordingFile { file, name: PathBuf::from("-") })
+        }
+    }
+}
+
 /// Tells whether each of `events` is spelled as one; it may still not be had on this machine.
 ///
 /// # Errors
@@ -204,14 +223,14 @@ impl OpenRecording {
     /// # Errors
     /// What the kernel said.
     pub(crate) fn open(options: &RecordingOptions) -> anyhow::Result<Self> {
-        let (file, description) = match &options.input {
-            Input::File(path) => {
-                (RecordingFile::open(path).map_err(not_opened)?, path.display().to_string())
-            }
-            Input::Stdin => {
-                let file = stdin().as_fd().try_clone_to_owned()?.into();
-                (RecordingFile { file, name: PathBuf::from("-") }, "standard input".to_owned())
-            }
+        Ok(Self::of_file(recording_file(&options.input)?, options))
+    }
+
+    /// The same of a file that is open.
+    pub(crate) fn of_file(file: RecordingFile, options: &RecordingOptions) -> Self {
+        let description = match &options.input {
+            Input::File(path) => path.display().to_string(),
+            Input::Stdin => "standard input".to_owned(),
         };
         let config = Config {
             skid: match options.skid {
@@ -227,9 +246,8 @@ impl OpenRecording {
             history_bytes: options.history_bytes,
             has_lines: options.has_lines,
         };
-        let policy =
-            FilePolicy { symfs: options.symfs.clone().map(Into::into), ..FilePolicy::default() };
-        Ok(Self { file, description, config, policy })
+        let policy = files_of_recording(options.symfs.as_deref());
+        Self { file, description, config, policy }
     }
 
     /// Begins to read it; the totals are final when the source is finished.
@@ -237,7 +255,8 @@ impl OpenRecording {
     /// # Errors
     /// When it is no recording. Damage further on is a warning in the snapshot.
     pub(crate) fn totals(self) -> anyhow::Result<Box<dyn Source>> {
-        let session = ReplaySession::start(self.replay()?);
+        let config = self.config;
+        let session = ReplaySession::start(self.replay()?, config);
         Ok(Box::new(session.context("no thread to read the recording")?))
     }
 

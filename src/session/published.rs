@@ -5,10 +5,16 @@ use crate::lock::lock;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time that a view waits for fresh findings before it takes those before.
 const PATIENCE: Duration = Duration::from_millis(250);
+
+/// Time that a question waits for source lines: a line table takes some milliseconds.
+const LINES_DEADLINE: Duration = Duration::from_secs(3);
+
+/// Interval at which it is checked whether they are there.
+const LINES_LOOK: Duration = Duration::from_millis(20);
 
 /// Holds the newest findings. Making them costs, so none are made that nobody asks for.
 #[derive(Debug)]
@@ -51,11 +57,26 @@ impl Published {
         (published, wished)
     }
 
-    /// Findings are to have the history from now on, and the history source lines where it `has_lines`. Those that are
-    /// under way may be without.
-    pub(super) fn want_history(&self, has_lines: bool) {
+    /// Fresh findings with the history, where the session `keeps_history`; with the source lines of all that is in it where
+    /// it `has_lines`, so far as they are found out soon.
+    pub(super) fn history(&self, has_lines: bool, keeps_history: bool) -> Findings {
+        // Those that are under way may be without.
         self.has_history.store(true, Ordering::Release);
         self.has_lines.fetch_or(has_lines, Ordering::AcqRel);
+        let until = Instant::now() + LINES_DEADLINE;
+        loop {
+            let is_final = self.is_final();
+            let findings = self.newest();
+            let is_there = match &findings.history {
+                Some(history) if has_lines => history.has_lines && history.n_lines_open == 0,
+                Some(_) => true,
+                None => !keeps_history,
+            };
+            if is_there || is_final || Instant::now() >= until {
+                return findings;
+            }
+            std::thread::sleep(LINES_LOOK);
+        }
     }
 
     /// Tells whether the history is to have source lines.

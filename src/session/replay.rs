@@ -151,10 +151,12 @@ pub(super) struct ReplaySession {
     published: Arc<Published>,
     is_stopped: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    config: Config,
 }
 
 impl ReplaySession {
-    pub(super) fn start(mut replay: Replay) -> std::io::Result<Self> {
+    /// Begins to read; `config` is that of the analyzer.
+    pub(super) fn start(mut replay: Replay, config: Config) -> std::io::Result<Self> {
         let (published, wishes) = Published::new(replay.findings());
         let published = Arc::new(published);
         let is_stopped = Arc::new(AtomicBool::new(false));
@@ -163,7 +165,12 @@ impl ReplaySession {
             let read = AssertUnwindSafe(|| {
                 replay.run(&mut Unobserved, |replay, _| {
                     if wishes.try_recv().is_ok() {
-                        for_thread.publish(replay.findings(), 0);
+                        let findings = replay.findings();
+                        let findings = match for_thread.has_history() {
+                            true => findings.with_history(&replay.analyzer),
+                            false => findings,
+                        };
+                        for_thread.publish(findings, 0);
                     }
                     is_over(stop.load(Ordering::Acquire))
                 })
@@ -178,13 +185,17 @@ impl ReplaySession {
             let findings = replay.findings().with_history(&replay.analyzer);
             for_thread.publish_final(findings);
         })?;
-        Ok(Self { published, is_stopped, thread: Mutex::new(Some(thread)) })
+        Ok(Self { published, is_stopped, thread: Mutex::new(Some(thread)), config })
     }
 }
 
 impl Source for ReplaySession {
     fn findings(&self) -> Findings {
         self.published.newest()
+    }
+
+    fn history(&self, has_lines: bool) -> Findings {
+        self.published.history(has_lines && self.config.has_lines, self.config.history_bytes != 0)
     }
 
     fn is_finished(&self) -> bool {

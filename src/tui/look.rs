@@ -327,7 +327,15 @@ impl Wish {
         match subject {
             Subject::Object(id) => self.object_rows(source, id),
             Subject::Layout(object) => {
-                told(layout::rows(&source.history(false), &object, self.width))
+                let within = match self.lens.is_needed() {
+                    true => self.lens.asked(Vec::new(), self.window, None, 1),
+                    // All that there is: the rarer a member is touched, the longer it takes to be seen.
+                    false => Query::default(),
+                };
+                let within = within.with_keys(self.own_keys.clone());
+                let has_lines = Question::new(within.clone()).is_ok_and(|it| it.has_lines());
+                let findings = source.history(has_lines);
+                told(layout::rows(&findings, &object, &within, self.width))
             }
             Subject::Threads => {
                 let query = self.lens.asked(Vec::new(), self.window, None, 1);

@@ -5,7 +5,7 @@ use super::view::Viewed;
 use super::{figures, object};
 use crate::answer;
 use crate::broker::wire::Connection;
-use crate::config::LiveOptions;
+use crate::config::{LiveOptions, RecordingOptions};
 use crate::daemon::session::spec;
 use crate::exit::{self, Failure};
 use crate::export::{folded, pprof};
@@ -15,18 +15,24 @@ use crate::memory_bound::{self, MemoryState};
 use crate::session::findings::Findings;
 use crate::session::inspection::Inspector;
 use crate::session::question::Question;
-use crate::session::{self, Source};
+use crate::session::{self, OpenRecording, Source};
 use anyhow::Context as _;
+use dataspace_collector::perf_data::read::RecordingFile;
 use dataspace_collector::system::memory;
+use dataspace_collector::target::TargetSpec;
+use dataspace_proto::broker::CommandOutput;
 use dataspace_proto::query::Query;
 use dataspace_proto::view::View;
-use dataspace_proto::worker::{Ask, Flag, Reply, SessionRequest, Standing, Wish};
+use dataspace_proto::worker::{Ask, Flag, OwnWork, Reply, SessionRequest, Standing, Wish};
 use rustix::fd::OwnedFd;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -52,18 +58,21 @@ pub(super) struct Host {
     inspector: Mutex<Option<(Inspector, Instant)>>,
     /// The session itself, while it is there.
     source: Mutex<Option<Arc<dyn Source>>>,
+    /// The recording that it reads, until it does.
+    recording: Mutex<Option<File>>,
 }
 
 impl Host {
-    /// Begins a session that is asked on the connection `followed`, and for what takes long on `wished`.
+    /// Begins a session that is asked on the first connection, and for what takes long on the second. `recording` is the
+    /// file that it reads, if it does.
     ///
     /// # Errors
     /// Where there are no threads.
     pub(super) fn begin(
         session: u64,
         request: SessionRequest,
-        followed: Connection,
-        wished: Connection,
+        (followed, wished): (Connection, Connection),
+        recording: Option<File>,
     ) -> io::Result<Arc<Self>> {
         let host = Arc::new(Self {
             session,
@@ -75,6 +84,7 @@ impl Host {
             beat: AtomicU64::new(0),
             inspector: Mutex::default(),
             source: Mutex::default(),
+            recording: Mutex::new(recording),
         });
         let thread = |name: String| std::thread::Builder::new().name(name);
         let (one, other) = (Arc::clone(&host), Arc::clone(&host));
@@ -154,10 +164,48 @@ impl Host {
         if let Some(viewer) = self.request.viewer.clone() {
             options.confine(viewer);
         }
+        if let Some(OwnWork::Command(words)) = &self.request.own_work {
+            let words = words.iter().cloned().map(OsString::from_vec);
+            options.target = TargetSpec::Command(words.collect());
+            // The standard output is for the page's address.
+            options.command_output = CommandOutput::Stderr;
+        }
         Ok(options)
     }
 
+    /// Rules for the files of a view.
+    fn files(&self, options: &LiveOptions) -> FilePolicy {
+        let policy = match &self.request.own_work {
+            Some(OwnWork::Recording { symfs, .. }) => session::files_of_recording(
+                symfs.as_deref().map(|dir| Path::new(OsStr::from_bytes(dir))),
+            ),
+            _ => session::files_of(options),
+        };
+        FilePolicy { shows_sources: true, ..policy }
+    }
+
+    /// Begins to read a recording.
+    fn read(&self, name: &[u8], symfs: Option<&[u8]>) -> anyhow::Result<Arc<dyn Source>> {
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let live = self.options()?;
+        let options = RecordingOptions {
+            windows: live.windows,
+            ..RecordingOptions::of_samples(
+                Some(path(name)),
+                symfs.map(path),
+                Some(live.history_bytes),
+                true,
+            )
+        };
+        let file = lock(&self.recording).take().context("a recording came without its file")?;
+        let file = RecordingFile { file, name: path(name) };
+        Ok(OpenRecording::of_file(file, &options).totals()?.into())
+    }
+
     fn attach(&self) -> anyhow::Result<Arc<dyn Source>> {
+        if let Some(OwnWork::Recording { name, symfs }) = &self.request.own_work {
+            return self.read(name, symfs.as_deref());
+        }
         let is_over = || self.is_leaving.load(Ordering::Acquire);
         let is_hurried = Arc::clone(&self.is_hurried);
         Ok(session::start_live_hurried_by(&self.options()?, is_hurried, &is_over)?.into())
@@ -203,10 +251,8 @@ impl Host {
         };
         let options = self.options().map_err(refused)?;
         let mut kept = lock(&self.inspector);
-        let (inspector, used) = kept.get_or_insert_with(|| {
-            let files = FilePolicy { shows_sources: true, ..session::files_of(&options) };
-            (Inspector::new(files), Instant::now())
-        });
+        let (inspector, used) =
+            kept.get_or_insert_with(|| (Inspector::new(self.files(&options)), Instant::now()));
         *used = Instant::now();
         let is_confined = self.request.viewer.is_some();
         let mut viewed = Viewed { source: &*source, inspector, is_confined };

@@ -57,24 +57,16 @@ impl Viewed<'_> {
     ) -> anyhow::Result<Vec<u8>> {
         let request: ViewRequest = serde_json::from_slice(request)
             .map_err(|error| Failure::new(Kind::Usage, error.to_string()))?;
-        let (is_spanned, is_filtered) = (request.span.is_some(), request.filter.is_some());
-        let ignored = match view {
-            View::Code | View::Members if is_spanned => Some("span"),
-            View::Members if is_filtered => Some("where"),
-            _ => None,
-        };
-        if let Some(ignored) = ignored {
-            let what = format!("{ignored} does not hold in this view: it is of all samples");
-            return Err(Failure::new(Kind::Usage, what).into());
-        }
         let query = request.query(keys);
+        let mut question = Question::new(query.clone())?;
         if self.is_confined {
-            Question::new(query.clone())?.confine()?;
+            question.confine()?;
         }
+        let has_lines = question.has_lines();
         match view {
             View::Sharing => self.sharing(&request, &query),
-            View::Code => self.code(&request, &query),
-            View::Members => self.members(&request),
+            View::Code => self.code(&request, &query, has_lines),
+            View::Members => self.members(&request, &query, has_lines),
             View::Measurement => self.measurement(&query),
         }
     }
@@ -90,30 +82,43 @@ impl Viewed<'_> {
         })
     }
 
-    fn code(&mut self, request: &ViewRequest, query: &Query) -> anyhow::Result<Vec<u8>> {
+    fn code(
+        &mut self,
+        request: &ViewRequest,
+        query: &Query,
+        has_lines: bool,
+    ) -> anyhow::Result<Vec<u8>> {
         let function = request.function.as_deref().map(CodeSubject::parse);
         let subject = function.unwrap_or(CodeSubject::Hottest);
         let filter = query.filter.as_ref().map(|text| SampleFilter::new(text, &query.keys));
-        let filter = filter.transpose().map_err(|error| mistake(&error))?;
-        // The filter may speak of lines.
-        let findings = self.source.history(subject.has_line() || filter.is_some());
+        let mut filter = filter.transpose().map_err(|error| mistake(&error))?;
+        let findings = self.source.history(subject.has_line() || has_lines);
         let of = (&findings, history(&findings)?);
+        if let Some(span) = &query.span {
+            let within = filter.unwrap_or_default().within(span, of.1);
+            filter = Some(within.map_err(|error| mistake(&error))?);
+        }
         let annotation =
             Annotation::find(of, &subject, filter.as_ref(), Names::Source, self.inspector)?;
         json(&AnnotationDocument::of(&annotation))
     }
 
-    fn members(&self, request: &ViewRequest) -> anyhow::Result<Vec<u8>> {
+    fn members(
+        &self,
+        request: &ViewRequest,
+        query: &Query,
+        has_lines: bool,
+    ) -> anyhow::Result<Vec<u8>> {
         let object = request.object.as_deref().ok_or_else(|| {
             Failure::new(Kind::Usage, "object is missing: the descriptor of one that is listed")
         })?;
-        let findings = self.source.history(false);
+        let findings = self.source.history(has_lines);
         let (aggregate, layout) = findings.layout_around(object).ok_or_else(|| {
             let what =
                 "nothing around this has members: layouts are of structures, classes and unions";
             Failure::new(Kind::Failed, what)
         })?;
-        let measured = measure(&findings, layout)?;
+        let measured = measure(&findings, layout, query)?;
         let rows = row::rows(layout, measured.figures.as_ref());
         let found = FoundLayout {
             name: Arc::clone(&aggregate.name),

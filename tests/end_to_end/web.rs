@@ -26,7 +26,7 @@ impl Web {
     /// One that was started with `args`; `None`, with the reason printed, where live events are not to be had.
     fn start(args: &[&str]) -> Option<Self> {
         let mut process = dataspace(&[&["web"], args].concat())
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -75,6 +75,20 @@ impl Web {
         let (status, _, answer) = self.send(line, &[&head[0], &head[1]], &body);
         let json = serde_json::from_slice(&answer);
         (status, json.unwrap_or_else(|error| panic!("{error}: {answer:?}")))
+    }
+
+    /// Its first session, once that has ended.
+    fn ended(&self) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let (_, sessions) = self.ask("GET /v1/sessions", &Value::Null);
+            let session = &sessions["sessions"][0];
+            if session["state"] == "ended" {
+                return session.clone();
+            }
+            assert!(Instant::now() < deadline, "{session}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// The view of its first session, once `is_enough` holds of it.
@@ -239,4 +253,79 @@ fn a_page_of_a_daemon_hands_its_answers_on_and_finds_it_again() {
     let (status, answer) = web.ask(sessions, &Value::Null);
     assert_eq!(status, 503, "{answer}");
     assert!(answer["message"].as_str().unwrap().contains("does not answer"), "{answer}");
+}
+
+#[test]
+fn a_command_is_sampled_and_answers_questions_after_its_end() {
+    let program = compile("sharing", &["-O2", "-g", "-pthread", "-fno-toplevel-reorder"]);
+    let program = program.to_str().unwrap();
+    let Some(mut web) = Web::start(&["--", program, "members", "atomic"]) else { return };
+    let is_enough = |view: &Value| view["lines"][0]["samples"].as_u64() >= Some(ENOUGH);
+    web.view("sharing", &json!({}), is_enough);
+    // The program ends with its input, which is ours.
+    drop(web.process.stdin.take());
+    let session = web.ended();
+    assert_eq!(session["n_attached"], 1, "it is not run again: {session}");
+    let shared = web.view("sharing", &json!({}), is_enough);
+    assert_eq!(shared["lines"][0]["sharing"], "false", "{shared}");
+    let by_function = json!({"by": ["function"], "where": "function.startsWith(\"count_\")"});
+    let answer = web.view("query", &by_function, |_| true);
+    let (status, last) = web.ask("GET /v1/sessions/1/snapshot", &Value::Null);
+    assert_eq!((status, &answer["rows_of_span"]), (200, &last["accounting"]["kernel"]));
+    let code = web.view("code", &json!({"function": "count_left"}), |_| true);
+    assert_eq!(code["function"], "count_left");
+    // Of a part of the samples views tell less, and of all parts together as much.
+    let half = |condition: &str| {
+        let request = json!({"object": "{structure:stats}", "where": condition});
+        let members = web.view("members", &request, |_| true);
+        let code = json!({"function": "count_left", "where": condition});
+        let code = web.view("code", &code, |_| true);
+        let samples = [&members["samples"], &code["total"]["samples"]];
+        samples.map(|it| it.as_u64().unwrap())
+    };
+    let [all, loud, quiet] =
+        ["true", "function == \"count_left\"", "function != \"count_left\""].map(half);
+    assert_eq!(all[0], loud[0] + quiet[0]);
+    assert_eq!((all[1], quiet[1]), (loud[1], 0), "{all:?} {quiet:?}");
+    let late = json!({"object": "{structure:stats}", "function": "count_left", "span": "1h.."});
+    assert_eq!(web.view("members", &late, |_| true)["samples"], 0);
+    assert_eq!(web.view("code", &late, |_| true)["total"]["samples"], 0);
+    web.ends_well();
+}
+
+#[test]
+fn a_recording_has_all_views_and_no_sample_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("perf.data");
+    let file = file.to_str().unwrap();
+    let (running, _) = counting();
+    let args = ["record", "--json", "--duration", "1", "-o", file, "-p", &running.pid()];
+    let recorded = dataspace(&args).output().unwrap();
+    if !recorded.status.success() {
+        let errors = String::from_utf8_lossy(&recorded.stderr);
+        assert!(matches!(recorded.status.code(), Some(3 | 4)), "{errors}");
+        eprintln!("not run: {errors}");
+        return;
+    }
+    let recorded: Value = serde_json::from_slice(&recorded.stdout).unwrap();
+    let mut web = Web::start(&["-i", file]).unwrap();
+    let session = web.ended();
+    assert_eq!(session["target"], file);
+    let answer = web.view("query", &json!({"by": ["object"]}), |_| true);
+    assert_eq!(answer["rows_held"], recorded["samples"], "{answer}");
+    for (view, request) in [
+        ("sharing", json!({})),
+        ("members", json!({"object": "{structure:stats}"})),
+        ("code", json!({})),
+        ("measurement", json!({})),
+    ] {
+        web.view(view, &request, |_| true);
+    }
+    // Its load objects are of the machine that recorded.
+    let (status, error) = web.ask("POST /v1/sessions", &json!({"pids": [std::process::id()]}));
+    assert_eq!((status, &error["code"]), (429, &json!("too_many")), "{error}");
+    web.ends_well();
+    let missing = dataspace(&["web", "-i", "/nonexistent"]).output().unwrap();
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("/nonexistent"));
 }

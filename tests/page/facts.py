@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
@@ -138,7 +139,7 @@ def live(browser, web, program):
     tab.until("before => parseInt(document.querySelector('.accounts').textContent) > before", before)
     fact("its totals change", True)
     threads(tab, program)
-    layout(tab)
+    layout(tab, program)
     member(tab)
     drag(tab)
     walk(tab)
@@ -154,7 +155,7 @@ def threads(tab, program):
     fact("the threads view names both threads, and what would separate them", True)
 
 
-def layout(tab):
+def layout(tab, program):
     tab.at("objects")
     tab.row(".hits").wait_for()
     tab.row("stats").focus()
@@ -165,6 +166,17 @@ def layout(tab):
     expect(blocks).to_contain_text("misses")
     cells = tab.page.get_by_role("row").filter(has_text="misses").first.locator("td, th").all_inner_texts()
     fact("a layout has the offset and size that offsetof and sizeof give", cells.count("8") == 2, cells)
+    of_one(tab, program.tids[0])
+
+
+def of_one(tab, tid):
+    """The layout that is open, of the samples of the thread that counts hits."""
+    tab.page.evaluate("where => { location.hash += '&where=' + encodeURIComponent(where); }", f"thread == {tid}")
+    tab.has("samples that the filter and the span leave")
+    shares = "() => [...document.querySelectorAll('main tbody tr')].map(row => [row.textContent.includes('hits'), /\\d%/.test(row.cells[4].textContent)])"
+    tab.until(f"() => ({shares})().some(([isHits, hasShare]) => isHits && hasShare)")
+    told = tab.page.evaluate(shares)
+    fact("a layout of one thread's samples has the member that it touches alone", all(is_hits == has for is_hits, has in told), told)
 
 
 def member(tab):
@@ -327,6 +339,23 @@ def report(browser, binary, directory):
     tab.row(".hits").wait_for()
     golden(tab.page.get_by_role("treegrid").aria_snapshot())
     tab.end("a report")
+    recording(browser, binary, data)
+
+
+def recording(browser, binary, data):
+    web = Web(binary, "-i", str(data))
+    try:
+        tab = Tab(browser, web.origin)
+        tab.page.goto(web.address)
+        tab.row(".hits").wait_for()
+        tab.has("the recording has been read")
+        tab.at("objects?where=" + quote('object.endsWith("hits}")'))
+        expect(tab.page.get_by_role("row").filter(has_text=".misses")).to_have_count(0, timeout=PATIENCE_MS)
+        tab.row("hits").wait_for()
+        fact("a recording is shown, and its samples are filtered", True)
+        tab.end("a recording")
+    finally:
+        web.end()
 
 
 def golden(tree):

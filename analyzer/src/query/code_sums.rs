@@ -7,6 +7,7 @@ use crate::query::compile::Compiler;
 use crate::query::error::QueryError;
 use crate::query::expression::{Answers, Formula};
 use crate::query::field::At;
+use crate::query::span::Span;
 use dataspace_proto::address::Svma;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
@@ -15,9 +16,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An expression that says which samples count.
-#[derive(Clone, Debug)]
-pub struct SampleFilter(Formula);
+/// The samples that count: all, or those that an expression keeps, or those of a time.
+#[derive(Clone, Debug, Default)]
+pub struct SampleFilter {
+    formula: Option<Formula>,
+    times_ns: Option<Range<u64>>,
+}
 
 impl SampleFilter {
     /// Reads an expression that is true or false, over the fields of samples and these names of others.
@@ -25,11 +29,23 @@ impl SampleFilter {
     /// # Errors
     /// What in it means nothing.
     pub fn new(text: &str, keys: &BTreeMap<String, String>) -> Result<Self, QueryError> {
-        Ok(Self(Compiler::new(keys)?.filter(text)?))
+        Ok(Self { formula: Some(Compiler::new(keys)?.filter(text)?), times_ns: None })
+    }
+
+    /// The same within a span, as a question has it, of the time that `view` is of.
+    ///
+    /// # Errors
+    /// That it is no span.
+    pub fn within(self, span: &str, view: &HistoryView) -> Result<Self, QueryError> {
+        let (from_ns, to_ns) = Span::parse(span)?.times_ns(view.first_ns, view.last_ns);
+        Ok(Self { times_ns: Some(from_ns..to_ns), ..self })
     }
 
     fn keeps(&self, at: At<'_>, answers: &mut Answers) -> bool {
-        self.0.truth(at, answers) == Some(true)
+        let is_in_time =
+            self.times_ns.as_ref().is_none_or(|it| it.contains(&at.chunk.times_ns()[at.row]));
+        let passes = |formula: &Formula| formula.truth(at, answers) == Some(true);
+        is_in_time && self.formula.as_ref().is_none_or(passes)
     }
 }
 

@@ -333,6 +333,8 @@ complete -c dataspace -n "__fish_dataspace_using_subcommand web" -s u -l unit -d
 complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l cgroup -d 'A control group and those below it: its directory, or the path in /proc/PID/cgroup' -r -F
 complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l comm -d 'Only processes of this name; without another target, all of them, now and later. It is the name that `ps -o comm` shows, of 15 bytes at most' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l exclude-comm -d 'No processes of this name' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand web" -s i -l input -d 'A recording; `-` is standard input' -r -F
+complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l symfs -d 'Look for a recording\'s load objects below DIR first, as `perf report --symfs` does' -r -F
 complete -c dataspace -n "__fish_dataspace_using_subcommand web" -s e -l event -d 'Events in perf\'s spelling: mem, loads and stores (what this machine has for them), cpu-clock, page-faults, mem:0x404028/8:rw, syscalls:sys_enter_read, cpu/mem-loads,ldlat=30/P, ibs_op//, cycles:pp, r1cd [default: the best one that this machine and these privileges allow]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand web" -s c -l period -d 'Take one sample each N events' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand web" -s F -l freq -d 'Take HZ samples a second of each thread on a CPU' -r
@@ -341,7 +343,8 @@ complete -c dataspace -n "__fish_dataspace_using_subcommand web" -s m -l mmap-pa
 complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l windows -d 'The session\'s windows besides the time since it began: 1 to 4 lengths of up to 300 seconds [default: 60,10,1]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l connect -l socket -d 'Show the sessions of the daemon at PATH, or http://HOST:PORT [default, where no target is named]' -r -F
 complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l token-file -d 'The token that a daemon over http wants; nobody else may read FILE' -r -F
-complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l history -d 'Keep the newest samples in so much memory, for questions; 0 keeps none [default: 64M]' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l history -d 'Keep the newest samples in so much memory, for questions; 0 keeps none [default: 64M, of a recording 256M]' -r
+complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l memory-max -d 'Bound resident memory, of all processes together: 256M, 1G [default: no bound]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l port -d 'Serve the page at this port of 127.0.0.1 [default: any that is free]' -r
 complete -c dataspace -n "__fish_dataspace_using_subcommand web" -l color -d 'Use of colour; `auto` honours NO_COLOR' -r -f -a "auto\t'On a terminal, unless NO_COLOR is set'
 always\t'Always'

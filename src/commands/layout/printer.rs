@@ -11,6 +11,7 @@ use crate::layout::row;
 use crate::session::findings::Findings;
 use dataspace_analyzer::dwarf::layout::listing::FoundLayout;
 use dataspace_analyzer::index::layout_search::LayoutEvent;
+use dataspace_proto::query::Query;
 use std::io::{BufWriter, StdoutLock, Write as _, stdout};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -90,7 +91,7 @@ impl<'a> LayoutPrinter<'a> {
 
     fn print(&mut self, found: &FoundLayout) -> anyhow::Result<()> {
         let Measured { figures, notes: of_samples } = match self.findings {
-            Some(findings) => measure(findings, &found.layout)?,
+            Some(findings) => measure(findings, &found.layout, &Query::default())?,
             None => Measured::default(),
         };
         let rows = row::rows(&found.layout, figures.as_ref());

@@ -4,6 +4,7 @@ use super::answer::{AnswerBody, json};
 use super::body;
 use super::path::choice;
 use super::route::Asked;
+use crate::daemon::session::Course;
 use crate::daemon::state::Daemon;
 use dataspace_proto::api::{ApiError, ErrorCode, SessionList, SessionSpec};
 use hyper::Response;
@@ -25,9 +26,9 @@ pub(crate) async fn one(asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiErr
 pub(crate) async fn attach(mut asked: Asked<'_>) -> Result<Response<AnswerBody>, ApiError> {
     let Asked { daemon, peer, ref mut body, .. } = asked;
     peer.may_change("attach")?;
-    let ends_unwatched = ends_unwatched(&asked.query)?;
+    let course = if ends_unwatched(&asked.query)? { Course::WhileWatched } else { Course::Usual };
     let spec = read_spec(daemon, body).await?;
-    let session = daemon.roster.attach(peer, spec, ends_unwatched).await?;
+    let session = daemon.roster.attach(peer, spec, course).await?;
     Ok(json(asked.route.success, &session.line()))
 }
 

@@ -167,7 +167,7 @@ async fn answer(
         return last(refusal(&error));
     }
     if let Some(file) = page::asked(&request).filter(|_| peer.address.is_some()) {
-        return page::answer(file);
+        return page::answer(file, &request);
     }
     match network::admit(tcp.as_deref(), peer, &request) {
         Ok(_) if !counted.recognize(peer, daemon.limits()) => last(refusal(&too_many(peer))),

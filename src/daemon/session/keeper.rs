@@ -1,9 +1,10 @@
 //! The thread of a session: attaches, attaches again, and publishes snapshots.
 
 use super::frame::{Frame, cut};
+use super::own_work::OwnWork;
 use super::sealed::Sealed;
 use super::staff::{Hosted, Staff};
-use super::{Owner, Session};
+use super::{Course, Owner, Session};
 use crate::config::LiveOptions;
 use crate::daemon::client::refusal_log::REFUSALS;
 use crate::exit;
@@ -80,6 +81,7 @@ pub(super) struct Keeper {
     pub(super) woken: Receiver<()>,
     /// Its target may end and be there again, as a unit that is restarted.
     pub(super) comes_back: bool,
+    pub(super) course: Course,
 }
 
 /// Reason to follow an attached session no longer.
@@ -108,6 +110,9 @@ impl Keeper {
                     session.is_now(Waiting, Some(SHORT.into()), Some(ErrorCode::TooMany));
                     RETRY
                 }
+                Err(Unattached::Lost(why)) if self.is_done_once() => {
+                    return self.lost_for_good(&why);
+                }
                 Err(Unattached::Lost(why)) => self.lost(&why, &mut warning, &mut n_lost, began),
                 Ok(hosted) => match self.follow(&hosted) {
                     Over::Left => return session.is_now(Detached, None, None),
@@ -122,11 +127,15 @@ impl Keeper {
                         n_given_up += 1;
                         LONGEST_PAUSE.min(FIRST_PAUSE * (1 << n_given_up.min(6)))
                     }
-                    Over::Target if !self.comes_back => return session.is_now(Ended, None, None),
+                    Over::Target if !self.comes_back => {
+                        session.is_now(Ended, self.own_work().and_then(OwnWork::end_note), None);
+                        return self.answer_on(&hosted);
+                    }
                     Over::Target => {
                         session.is_now(Waiting, Some("its target has ended".into()), None);
                         RETRY
                     }
+                    Over::Lost(why) if self.is_done_once() => return self.lost_for_good(&why),
                     Over::Lost(why) => self.lost(&why, &mut warning, &mut n_lost, began),
                 },
                 Err(Unattached::Refused(why)) => return self.refused(why),
@@ -139,6 +148,34 @@ impl Keeper {
                 return session.is_now(Detached, None, None);
             }
         }
+    }
+
+    /// The work of the daemon's own session, if it is that one.
+    fn own_work(&self) -> Option<&OwnWork> {
+        self.staff.own_work().filter(|_| self.course == Course::Own)
+    }
+
+    /// Tells whether its work cannot be done again.
+    fn is_done_once(&self) -> bool {
+        self.own_work().is_some_and(OwnWork::is_done_once)
+    }
+
+    /// Has its worker answer questions after the end, where somebody may look for as long as he likes.
+    fn answer_on(&self, hosted: &Hosted) {
+        let is_given_up = || self.session.is_given_up.load(Ordering::Acquire);
+        let is_own = self.course == Course::Own;
+        while is_own && !self.is_to_leave() && !is_given_up() {
+            let _ = self.woken.recv_timeout(BEAT);
+            if self.standing(hosted).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Says that its worker was lost, and its work with it.
+    fn lost_for_good(&self, why: &str) {
+        let what = format!("the process that did the work was lost ({why}), and all that it had");
+        self.session.is_now(SessionState::Failed, Some(what), Some(ErrorCode::NotAttached));
     }
 
     /// Says that its worker was lost, for the `n_lost`th time in a row, and when it is to begin anew with another.
@@ -214,7 +251,8 @@ impl Keeper {
         let spec =
             spec.map_err(|error| Unattached::Error(ErrorCode::BadRequest, error.to_string()))?;
         let max_objects = self.session.spec.max_objects.unwrap_or(MAX_OBJECTS) as u64;
-        Ok(SessionRequest { spec, viewer: self.viewer(), max_objects, warning })
+        let own_work = self.own_work().and_then(OwnWork::as_asked);
+        Ok(SessionRequest { spec, own_work, viewer: self.viewer(), max_objects, warning })
     }
 
     fn viewer(&self) -> Option<Viewer> {
@@ -254,11 +292,7 @@ impl Keeper {
             });
         }
         let frame = self.snapshot(&hosted)?;
-        self.session.status.send_modify(|status| {
-            status.n_attached += 1;
-            status.target.clone_from(&frame.figures.target);
-            status.events.clone_from(&frame.figures.events);
-        });
+        self.session.status.send_modify(|status| status.n_attached += 1);
         self.session.publish(Arc::new(frame));
         self.session.heard();
         self.session.is_now(SessionState::Attached, None, None);

@@ -3,7 +3,7 @@
 use super::spec;
 use super::spec::Planned;
 use super::staff::{Shortage, Staff};
-use super::{Beginning, Owner, Session, Status};
+use super::{Beginning, Course, Owner, Session, Status};
 use crate::daemon::client::pace::Pace;
 use crate::daemon::client::peer::{Peer, Rank};
 use crate::daemon::limit::Limits;
@@ -92,8 +92,7 @@ impl Roster {
         }
     }
 
-    /// Begins a session for `peer` and waits until it is attached. If it `ends_unwatched`, it does so when
-    /// nobody looks at it any more.
+    /// Begins a session for `peer` and waits until it is attached.
     ///
     /// # Errors
     /// Why it is not to be had.
@@ -101,7 +100,7 @@ impl Roster {
         &self,
         peer: &Peer,
         spec: SessionSpec,
-        ends_unwatched: bool,
+        course: Course,
     ) -> Result<Arc<Session>, ApiError> {
         let bad = |message| ApiError { code: ErrorCode::BadRequest, message };
         let mut options = spec::options(&spec).map_err(bad)?;
@@ -125,8 +124,7 @@ impl Roster {
             state.last_id += 1;
             let id = state.last_id;
             let staff = Arc::clone(&self.staff);
-            let beginning =
-                Beginning { id, spec, owner, options, processes, ends_unwatched, staff };
+            let beginning = Beginning { id, spec, owner, options, processes, course, staff };
             let session = Session::begin(beginning).map_err(no_thread)?;
             state.sessions.insert(id, session.clone());
             session
@@ -202,9 +200,8 @@ impl Roster {
             let id = state.last_id;
             let (spec, options) = (spec.clone(), options.clone());
             let processes = Vec::new();
-            let (staff, ends_unwatched) = (Arc::clone(&self.staff), false);
-            let beginning =
-                Beginning { id, spec, owner, options, processes, ends_unwatched, staff };
+            let (staff, course) = (Arc::clone(&self.staff), Course::Usual);
+            let beginning = Beginning { id, spec, owner, options, processes, course, staff };
             match Session::begin(beginning) {
                 Ok(session) => drop(state.sessions.insert(id, session)),
                 Err(error) => tracing::error!(name, %error, "no thread for a session"),

@@ -1,6 +1,7 @@
 //! The daemon's workers: one for each user who may see only his own, and one for all who see all; more where one may not
 //! lock memory enough for their rings. Who hangs, grows or crashes is ended, and his sessions begin anew with another.
 
+use super::own_work::OwnWork;
 use super::worker_log;
 use crate::broker::{self, Service, Terms, wire::Connection};
 use crate::file_source::FilePolicy;
@@ -24,9 +25,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use tokio::time::MissedTickBehavior;
 
 /// Interval at which memory is shared out anew.
-pub(crate) const SHARING: Duration = Duration::from_millis(100);
+const SHARING: Duration = Duration::from_millis(100);
 
 /// Room for what a worker takes beside what it has, before memory is shared out anew.
 const GROWTH_BYTES: u64 = 16 << 20;
@@ -48,8 +50,6 @@ const STEP_BYTES: u64 = 1 << 20;
 pub(crate) enum Workplace {
     /// In processes that this one starts.
     Child,
-    /// In processes that this one starts, for the user who started it: sources are shown.
-    Own,
     /// In processes that are started for whoever connects to this socket, as systemd does.
     Socket(PathBuf),
 }
@@ -66,12 +66,16 @@ pub(crate) struct Staff {
     /// Processes of each user's, those that were given up among them.
     n_living: Mutex<Counts<Option<u32>>>,
     workplace: Workplace,
+    /// For the user who started this process: its own session's work, and sources are shown.
+    own: Option<OwnWork>,
     /// Bound on memory of all together; 0: none.
     max_bytes: AtomicU64,
     /// Workers in which a session is to be given up.
     short: Mutex<Vec<Arc<Worker>>>,
     short_news: Notify,
     n_sessions_given_up: AtomicU64,
+    /// There is memory to share, or none any more.
+    sharing_news: Notify,
 }
 
 /// A worker, as the daemon knows it.
@@ -106,14 +110,23 @@ pub(crate) struct Shortage {
 impl Staff {
     /// Nobody yet.
     pub(crate) fn new(workplace: Workplace) -> Arc<Self> {
+        Self::doing(workplace, None)
+    }
+
+    /// Nobody yet; for the user who started this process.
+    pub(crate) fn own(work: OwnWork) -> Arc<Self> {
+        Self::doing(Workplace::Child, Some(work))
+    }
+
+    fn doing(workplace: Workplace, own: Option<OwnWork>) -> Arc<Self> {
         let capacity = match workplace {
             // Each is a user of its own. Where all are one, another worker has no more.
-            Workplace::Child | Workplace::Own if rustix::process::geteuid().is_root() => {
+            Workplace::Child if rustix::process::geteuid().is_root() => {
                 worker::raise_lock_limit();
                 n_sessions_that_fit()
             }
             // The unit has its own limit.
-            Workplace::Child | Workplace::Own | Workplace::Socket(_) => usize::MAX,
+            Workplace::Child | Workplace::Socket(_) => usize::MAX,
         };
         Arc::new(Self {
             workers: Mutex::default(),
@@ -121,10 +134,12 @@ impl Staff {
             capacity,
             n_living: Mutex::default(),
             workplace,
+            own,
             max_bytes: AtomicU64::new(0),
             short: Mutex::default(),
             short_news: Notify::new(),
             n_sessions_given_up: AtomicU64::new(0),
+            sharing_news: Notify::new(),
         })
     }
 
@@ -155,6 +170,7 @@ impl Staff {
         drop(workers);
         drop(beginning);
         self.share_memory();
+        self.sharing_news.notify_one();
         Ok(worker)
     }
 
@@ -166,7 +182,7 @@ impl Staff {
 
     fn begin(self: &Arc<Self>, viewer: Option<Viewer>) -> io::Result<Arc<Worker>> {
         let (control, child) = match &self.workplace {
-            Workplace::Child | Workplace::Own => {
+            Workplace::Child => {
                 let (control, theirs) = Connection::pair()?;
                 control.expect_hello()?;
                 let mut command = Command::new(Procfs::default().own_program_link());
@@ -202,9 +218,11 @@ impl Staff {
             let status = child.and_then(|mut child| child.wait().ok()).map(|it| it.to_string());
             tracing::info!(worker = pid, uid, status, "a worker has ended");
         })?;
-        let shows_sources = self.workplace == Workplace::Own;
-        let policy = FilePolicy { is_live: true, viewer, shows_sources, ..FilePolicy::default() };
-        let (service, access) = broker::serve_worker(Terms::of_files(policy), pid, served)?;
+        let terms = match &self.own {
+            Some(own) => own.terms(),
+            None => Terms::of_files(FilePolicy { is_live: true, viewer, ..FilePolicy::default() }),
+        };
+        let (service, access) = broker::serve_worker(terms, pid, served)?;
         *lock(&worker.service) = Some(service);
         worker.control.hand_over(&Order::Access, &[access])?;
         Ok(worker)
@@ -244,7 +262,12 @@ impl Staff {
         let (wished, their_wished) = Connection::pair()?;
         let worker = self.worker(request.viewer.as_ref(), session)?;
         let hosted = Hosted { staff: Arc::clone(self), worker, session, followed };
-        let beside = [theirs.into(), their_wished.into()];
+        let mut beside: Vec<OwnedFd> = vec![theirs.into(), their_wished.into()];
+        if request.own_work.is_some()
+            && let Some(file) = self.own.as_ref().and_then(OwnWork::file)
+        {
+            beside.push(file.try_clone()?.into());
+        }
         let order = Order::Begin { session, request };
         if let Err(errno) = hosted.worker.control.hand_over(&order, &beside) {
             if errno != Errno::MSGSIZE {
@@ -255,10 +278,16 @@ impl Staff {
         Ok((hosted, wished))
     }
 
+    /// The work of its own session.
+    pub(crate) const fn own_work(&self) -> Option<&OwnWork> {
+        self.own.as_ref()
+    }
+
     /// Bounds the memory of all workers and of this process together.
     pub(crate) fn bound_memory(&self, max_bytes: Option<u64>) {
         self.max_bytes.store(max_bytes.unwrap_or(0), Ordering::Relaxed);
         self.share_memory();
+        self.sharing_news.notify_one();
     }
 
     /// Shares memory out by what each worker has: the one that has most is bounded first.
@@ -316,14 +345,27 @@ impl Staff {
     }
 
     /// Tells whether there is a bound and somebody to share it, or who still has to hear that there is none.
-    pub(crate) fn has_memory_to_share(&self) -> bool {
+    fn has_memory_to_share(&self) -> bool {
         let is_bounded = self.max_bytes.load(Ordering::Relaxed) != 0;
         let is_told = |worker: &Arc<Worker>| worker.told_bytes.load(Ordering::Relaxed) != 0;
         lock(&self.workers).iter().any(|worker| is_bounded || is_told(worker))
     }
 
-    /// Comes back when a session is to be given up.
-    pub(crate) async fn session_wanted(&self) -> Shortage {
+    /// Shares memory out again and again; comes back when a session is to be given up.
+    pub(crate) async fn shortage(&self) -> Shortage {
+        let mut sharing = tokio::time::interval(SHARING);
+        sharing.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                shortage = self.session_wanted() => return shortage,
+                // While nothing is bounded nobody wakes up for it.
+                _ = sharing.tick(), if self.has_memory_to_share() => self.share_memory(),
+                () = self.sharing_news.notified() => {}
+            }
+        }
+    }
+
+    async fn session_wanted(&self) -> Shortage {
         loop {
             if let Some(worker) = lock(&self.short).pop() {
                 let is_above = lock(&worker.standing).is_above;

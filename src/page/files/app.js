@@ -81,7 +81,8 @@ class App {
     const windows = this.windows();
     const asked = this.route.params.get("window");
     if (windows.includes(asked)) return asked;
-    return windows.includes(USUAL_WINDOW) && !this.source.isFile ? USUAL_WINDOW : "all";
+    // Of what is over the last seconds are no better than others.
+    return windows.includes(USUAL_WINDOW) && this.newest.target.running ? USUAL_WINDOW : "all";
   }
 
   // All windows of the session, shortest first.

@@ -196,14 +196,16 @@ async function readEvents(body, onSnapshot) {
     parts = rest ? [rest] : [];
     tail = rest.slice(-1);
     let newest = null;
+    let end = null;
     for (const event of events) {
       const name = /^event: *(.*)$/m.exec(event)?.[1];
       const data = /^data: *(.*)$/m.exec(event)?.[1];
-      if (name === "end") return data ? JSON.parse(data) : {};
+      if (name === "end") end = data ? JSON.parse(data) : {};
       if (name === "snapshot") newest = data;
     }
     // Of several that came at once only the newest is worth reading.
     if (newest) onSnapshot(JSON.parse(newest));
+    if (end) return end;
   }
 }
 
@@ -245,7 +247,7 @@ export class EmbeddedSource {
   }
 
   async members(session, body) {
-    return told(held(this.data.members, body.object));
+    return told(isUnfiltered(body) ? held(this.data.members, body.object) : null);
   }
 
   async measurement(session, body) {

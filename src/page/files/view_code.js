@@ -39,7 +39,7 @@ class CodeView {
   update(isOtherRoute) {
     const { app } = this;
     const { session } = app.route;
-    const question = { ...narrowed(app.route, OWN_QUESTIONS.functions()), span: undefined };
+    const question = narrowed(app.route, OWN_QUESTIONS.functions());
     this.functions.ask(app, JSON.stringify([session, question]), (signal) => app.source.query(session, question, signal), 0);
     setAttribute(this.linesButton, "aria-pressed", String(app.route.params.has("lines")));
     this.askCode();
@@ -59,8 +59,7 @@ class CodeView {
     const { session } = app.route;
     const name = this.name();
     if (!name) return;
-    // A span does not hold here: the code's sums are of all samples.
-    const body = { ...narrowed(app.route, { function: name }), span: undefined };
+    const body = narrowed(app.route, { function: name });
     const key = JSON.stringify([session, body]);
     if (key !== this.asking.key) {
       this.content.hidden = true;

@@ -2,7 +2,7 @@
 
 import { h, sentence, svg } from "./dom.js";
 import { percent, plural, ratio, shortSpan, typeText, visible } from "./text.js";
-import { isNarrow } from "./route.js";
+import { narrowed } from "./route.js";
 import { clockOf, readWrite, timeOf } from "./column.js";
 import { conditionOf } from "./source.js";
 import { fitted, hatches, heatStep } from "./heat.js";
@@ -37,7 +37,7 @@ class LayoutView {
     this.told = new Map();
     this.shift = 0;
     // An older daemon does not tell them: the map then begins with a line.
-    this.askingMembers = new Asking((members) => this.onMembers(members), () => {});
+    this.askingMembers = new Asking((members) => this.onMembers(members), (message) => this.onNoMembers(message));
   }
 
   stop() {
@@ -57,8 +57,12 @@ class LayoutView {
     if (this.id === null) return this.problem.replaceChildren(sentence("Choose an object first: its page has the link to its layout."));
     this.asking.ask(app, `${session} ${this.id}`, (signal) => app.source.layout(session, this.id, signal), ASK_OFTEN_MS);
     if (this.layout) {
-      const { object } = this.layout;
-      this.askingMembers.ask(app, `${session} ${object}`, (signal) => app.source.members(session, { object }, signal), ASK_OFTEN_MS);
+      const body = narrowed(app.route, { object: this.layout.object });
+      const key = JSON.stringify([session, body]);
+      if (key !== this.toldKey) this.told = new Map();
+      this.toldKey = key;
+      this.isPart = Boolean(body.where || body.span);
+      this.askingMembers.ask(app, key, (signal) => app.source.members(session, body, signal), ASK_OFTEN_MS);
     }
     if (isOtherRoute && this.layout) this.draw();
   }
@@ -68,7 +72,13 @@ class LayoutView {
     this.told = new Map(members.members.map((member) => [placeKey(member, member.name), member]));
     this.shift = members.alignment ?? 0;
     this.notes = members.notes;
+    this.failed = null;
     this.draw();
+  }
+
+  onNoMembers(message) {
+    this.failed = message;
+    if (this.isPart) this.draw();
   }
 
   onFailure(message, status) {
@@ -92,14 +102,14 @@ class LayoutView {
     const { layout, app } = this;
     const window = app.window();
     this.clock = app.snapshot && clockOf(app.snapshot);
-    this.metricsOf = (member) => member.metrics?.[window] ?? member.metrics?.all ?? NO_SAMPLES;
+    this.metricsOf = (member) => (this.isPart ? this.partOf(member) : member.metrics?.[window] ?? member.metrics?.all ?? NO_SAMPLES);
     const leaves = leavesOf(layout);
     this.total = layout.members.filter((member) => member.depth === 0).reduce((sum, member) => sum + this.metricsOf(member).samples, 0);
     const lines = Math.ceil((layout.size + this.shift) / layout.cache_line_bytes);
     const facts = [`${layout.size} B, ${plural(lines, "cache line")}, ${layout.hole_bytes} B holes, ${layout.padding_bytes} B padding.`,
       this.notes ? visible(this.notes.map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`).join(" "), 400) : "Lines are counted from the beginning of the type, as if it began one."];
     if (layout.truncated) facts.push("There are more members than are shown.");
-    if (isNarrow(app.route)) facts.push("Filters do not hold here: it tells of all samples of the window.");
+    if (this.isPart) facts.push(this.failed ? `The filter cannot be asked: ${this.failed}.` : "It tells of the samples that the filter and the span leave.");
     this.facts.textContent = facts.join(" ");
     this.picture.replaceChildren(this.map(leaves));
     this.table.setRows(tableRows(layout, this.shift));
@@ -199,6 +209,13 @@ class LayoutView {
 
   toldOf(row) {
     return row.member && this.told.get(placeKey(row.member, this.paths.get(row.member)));
+  }
+
+  // The metrics of a member, of the samples that the address leaves.
+  partOf(member) {
+    const told = this.toldOf({ member });
+    if (!told?.samples) return NO_SAMPLES;
+    return { samples: told.samples, loads: told.reads, stores: told.writes, events: this.clock ? { [this.clock]: told.time_ns } : {} };
   }
 
   firstOf(row) {

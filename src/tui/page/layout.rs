@@ -9,25 +9,27 @@ use crate::layout::row::{LayoutRow, LayoutRows, LineRow, PartKind, PartRow, rows
 use crate::session::findings::Findings;
 use crate::session::question::condition_of;
 use crate::text::{percent, short_span, visible};
-use dataspace_proto::query::KeyValue;
+use dataspace_proto::query::{KeyValue, Query};
 use dataspace_proto::snapshot::ObjectLine;
 
 /// Width of the bar of a member's share.
 const BAR_WIDTH: usize = 10;
 
-/// The rows, with notes of at most `width` columns, for the aggregate around an object.
+/// The rows, with notes of at most `width` columns, for the aggregate around an object, of the samples `within`.
 ///
 /// # Errors
 /// Why there is no layout, for a person.
 pub(in crate::tui) fn rows(
     findings: &Findings,
     object: &str,
+    within: &Query,
     width: usize,
 ) -> Result<Vec<PageRow>, String> {
     let (aggregate, layout) = findings
         .layout_around(object)
         .ok_or("nothing around this has members: layouts are of structures, classes and unions")?;
-    let measured = measure::measure(findings, layout).map_err(|failure| failure.to_string())?;
+    let measured =
+        measure::measure(findings, layout, within).map_err(|failure| failure.to_string())?;
     let layout_rows = layout_rows(layout, measured.figures.as_ref());
     let name = visible(&aggregate.name).into_owned();
     let mut rows = vec![PageRow {
