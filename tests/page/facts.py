@@ -369,7 +369,7 @@ def golden(tree):
 
 
 def main():
-    binary, chromium = sys.argv[1], sys.argv[2]
+    chromium, binary = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
         program = Sharing(directory)
         web = Web(binary, "-p", str(program.process.pid))
