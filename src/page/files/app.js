@@ -274,4 +274,6 @@ function start() {
   new App(embedded ? new EmbeddedSource(JSON.parse(embedded.textContent)) : new LiveSource()).start();
 }
 
-start();
+// The first picture comes before all work. A tab that is not seen has none.
+if (document.hidden) start();
+else requestAnimationFrame(() => setTimeout(start));

@@ -166,6 +166,10 @@ export class LiveSource {
   }
 }
 
+// Time without scrolling after which snapshots are read, and the longest that they wait for it.
+const STILL_MS = 150;
+const LONGEST_STILL_MS = 3000;
+
 const GOING_ON = ["starting", "attached", "waiting"];
 
 function sleep(ms, signal) {
@@ -173,6 +177,17 @@ function sleep(ms, signal) {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
   });
+}
+
+let scrolledAt = -Infinity;
+addEventListener("scroll", () => { scrolledAt = performance.now(); }, { capture: true, passive: true });
+
+// Megabytes are read in no frame of scrolling: the server holds the next snapshot back as long as this one is not taken.
+async function untilStill() {
+  const began = performance.now();
+  while (performance.now() - scrolledAt < STILL_MS && performance.now() - began < LONGEST_STILL_MS) {
+    await new Promise((resolve) => { setTimeout(resolve, STILL_MS); });
+  }
 }
 
 // Server-sent events off a body; gives the session of the event `end`, or null where the body just ended.
@@ -204,7 +219,10 @@ async function readEvents(body, onSnapshot) {
       if (name === "snapshot") newest = data;
     }
     // Of several that came at once only the newest is worth reading.
-    if (newest) onSnapshot(JSON.parse(newest));
+    if (newest) {
+      await untilStill();
+      onSnapshot(JSON.parse(newest));
+    }
     if (end) return end;
   }
 }

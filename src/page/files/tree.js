@@ -50,20 +50,25 @@ export function treeOfSnapshot(snapshot, window) {
   return { roots: forest(snapshot.objects, metricsOf), total: metricsOf(snapshot.objects[0] ?? { metrics: { all: EMPTY } }) };
 }
 
-// The objects of a snapshot with the sums of an answer by object, which go to all that is around.
-function sumsByLine(snapshot, rows) {
-  const own = new Map(snapshot.objects.map((line) => [line.object, line]));
-  const lines = new Map(snapshot.objects.map((line) => [line.id, line]));
+// The lines of a snapshot by what they are found by: answers have thousands of groups.
+function linesOf(snapshot) {
+  const byObject = new Map(snapshot.objects.map((line) => [line.object, line]));
+  const byId = new Map(snapshot.objects.map((line) => [line.id, line]));
+  return { byObject, byId };
+}
+
+// The lines with the sums of an answer by object, which go to all that is around.
+function sumsByLine(lines, rows) {
   const sums = new Map();
   const others = [];
   for (const row of rows) {
-    let line = own.get(row.key.at(-1));
+    let line = lines.byObject.get(row.key.at(-1));
     if (!line) {
       others.push(row);
       continue;
     }
-    for (; line; line = lines.get(line.parent_id)) {
-      sums.set(line.id, added(sums.get(line.id) ?? emptySum(), row.metrics));
+    for (; line; line = lines.byId.get(line.parent_id)) {
+      sums.set(line, added(sums.get(line) ?? emptySum(), row.metrics));
     }
   }
   return { sums, others };
@@ -72,14 +77,16 @@ function sumsByLine(snapshot, rows) {
 // The rows of an answer: by object, by a key and object, or by variable and object.
 export function treeOfAnswer(snapshot, answer, group, byVariable) {
   const total = added(emptySum(), answer.total);
-  if (group) return { roots: groupedBy(snapshot, answer, group), total };
-  if (byVariable) return { roots: variablesApart(snapshot, answer), total };
-  return { roots: keptOnes(snapshot, answer.rows, ""), total };
+  const lines = linesOf(snapshot);
+  if (group) return { roots: groupedBy(lines, answer, group), total };
+  if (byVariable) return { roots: variablesApart(lines, answer), total };
+  return { roots: keptOnes(lines, answer.rows, ""), total };
 }
 
-function keptOnes(snapshot, rows, prefix) {
-  const { sums, others } = sumsByLine(snapshot, rows);
-  const roots = forest(snapshot.objects, (line) => sums.get(line.id) ?? EMPTY, prefix);
+function keptOnes(lines, rows, prefix) {
+  const { sums, others } = sumsByLine(lines, rows);
+  const kept = [...sums.keys()].sort((one, other) => one.id - other.id);
+  const roots = forest(kept, (line) => sums.get(line), prefix);
   for (const row of others) {
     const name = keyText(row.key.at(-1));
     roots.push(valueNode(`${prefix}?${name}`, name, added(emptySum(), row.metrics), "other"));
@@ -97,21 +104,21 @@ function parted(rows) {
   return groups;
 }
 
-function groupedBy(snapshot, answer, group) {
+function groupedBy(lines, answer, group) {
   return [...parted(answer.rows)].map(([value, rows]) => {
     const text = keyText(value);
     const node = valueNode(`=${text}`, text, emptySum(), "group");
     node.value = value;
     node.group = group;
     for (const row of rows) added(node.metrics, row.metrics);
-    node.children = keptOnes(snapshot, rows, `${text}\n`);
+    node.children = keptOnes(lines, rows, `${text}\n`);
     return node;
   });
 }
 
-function variablesApart(snapshot, answer) {
+function variablesApart(lines, answer) {
   return [...parted(answer.rows)].flatMap(([variable, rows]) => {
-    const roots = keptOnes(snapshot, rows, `${variable}\n`);
+    const roots = keptOnes(lines, rows, `${variable}\n`);
     for (const root of roots) {
       root.variable = variable;
       if (variable !== null && root.line?.kind === "aggregate") root.suffix = ` · ${variable}`;

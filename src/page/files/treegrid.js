@@ -91,6 +91,8 @@ export class TreeGrid {
     for (const [key, element] of this.elements) {
       if (wanted.has(key)) continue;
       this.elements.delete(key);
+      // Left in its place it would stand between two that follow each other, and all after it would be moved.
+      element.remove();
       this.free.push(element);
     }
     const inOrder = [];
@@ -102,7 +104,6 @@ export class TreeGrid {
       setAttribute(element, "tabindex", key === this.activeKey ? 0 : -1);
       inOrder.push(element);
     }
-    this.free.forEach((element) => element.remove());
     this.free.length = Math.min(this.free.length, 60);
     this.order(inOrder);
   }
