@@ -65,6 +65,8 @@ pub struct SessionRequest {
     pub viewer: Option<Viewer>,
     /// Most objects in a snapshot.
     pub max_objects: u64,
+    /// The history has source lines from the beginning: they are told after the end, too.
+    pub has_lines: bool,
     /// Something that its viewers are to know.
     pub warning: Option<String>,
 }

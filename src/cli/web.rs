@@ -56,7 +56,7 @@ pub(crate) struct WebArgs {
     #[arg(long, value_name = "SIZE", value_parser = value::size_or_none)]
     history: Option<u64>,
     /// Bound resident memory, of all processes together: 256M, 1G [default: no bound].
-    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    #[arg(long, value_name = "SIZE", value_parser = value::size, conflicts_with = "input")]
     memory_max: Option<u64>,
     /// Serve the page at this port of 127.0.0.1 [default: any that is free].
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
@@ -82,6 +82,11 @@ impl WebArgs {
 
     fn shown(self) -> anyhow::Result<Shown> {
         if let Some(input) = self.input {
+            if self.event.is_given() || self.target.is_given() {
+                let what = "a recording has its events and processes: there is nothing to sample";
+                let remedy = "the page's filter leaves some samples out, as =comm == \"NAME\"";
+                return Err(Failure::new(Kind::Usage, what).with_remedy(remedy).into());
+            }
             let recording = recording_file(&Input::at(input))?;
             let work = OwnWork::Recording { recording, symfs: self.symfs };
             let history = self.history.unwrap_or(RECORDING_HISTORY_BYTES);

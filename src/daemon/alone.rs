@@ -37,13 +37,6 @@ pub(crate) enum Shown {
     Elsewhere(Elsewhere),
 }
 
-impl Shown {
-    /// Tells whether nothing of this machine is sampled: load objects of a recording are others than those of its tasks.
-    const fn is_recording(&self) -> bool {
-        matches!(self, Self::Session(_, OwnWork::Recording { .. }))
-    }
-}
-
 /// Options of such a daemon.
 #[derive(Debug)]
 pub(crate) struct AloneOptions {
@@ -82,7 +75,6 @@ pub(crate) fn run(
         connections: CONNECTIONS,
         connections_per_user: CONNECTIONS,
         request_s: REQUEST_S,
-        sessions: if shown.is_recording() { 1 } else { Limits::default().sessions },
         ..Limits::default()
     };
     let settings = Settings::new(limits, Trusted::default(), Some((tcp, token)), keys);
@@ -100,10 +92,15 @@ pub(crate) fn run(
         if let Some(spec) = spec {
             let refused = |error: ApiError| Failure::new(error.code.into(), error.message);
             let own = Peer::with_token(address, Rank::Privileged);
-            tokio::select! {
-                attached = daemon.roster.attach(&own, *spec, Course::Own) => drop(attached.map_err(refused)?),
-                _ = interrupt.recv() => return Err(Failure::new(Kind::Interrupted, "interrupted").into()),
-                _ = terminate.recv() => return Ok(()),
+            let begun = tokio::select! {
+                attached = daemon.roster.attach(&own, *spec, Course::Own) => attached.map(drop).map_err(refused),
+                _ = interrupt.recv() => Err(Failure::new(Kind::Interrupted, "interrupted")),
+                _ = terminate.recv() => Err(Failure::new(Kind::Interrupted, "asked to end")),
+            };
+            if let Err(failure) = begun {
+                // A command may have begun.
+                daemon.roster.end(DRAIN).await;
+                return Err(failure.into());
             }
         }
         let (end, ending) = watch::channel(false);

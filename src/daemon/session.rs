@@ -4,7 +4,9 @@ mod audience;
 pub(crate) mod authority;
 pub(crate) mod frame;
 mod keeper;
+mod memory_share;
 pub(crate) mod own_work;
+mod owner;
 pub(crate) mod roster;
 pub(crate) mod sealed;
 pub(crate) mod spec;
@@ -13,7 +15,7 @@ mod worker_log;
 
 use crate::broker::wire::Connection;
 use crate::config::LiveOptions;
-use crate::daemon::client::peer::{Peer, Rank};
+use crate::daemon::client::peer::Rank;
 use crate::lock::lock;
 use crate::ownership::OwnProcess;
 use audience::Audience;
@@ -24,6 +26,7 @@ use dataspace_proto::worker::{Figures, MAX_MADE_BYTES, Reply, Wish};
 use frame::Frame;
 use keeper::Keeper;
 use own_work::OwnWork;
+pub(crate) use owner::Owner;
 use sealed::Sealed;
 use staff::Staff;
 use std::fs::File;
@@ -59,30 +62,6 @@ struct Wished {
     connection: Connection,
     /// Replies that were waited for no longer, and are still to come.
     n_late: usize,
-}
-
-/// Owner of a session, and its source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) origin: Origin,
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    /// The owner's rank when it began: with that it samples, whatever the rank is later.
-    pub(crate) rank: Rank,
-}
-
-impl Owner {
-    /// The owner of a session that `peer` asks for.
-    pub(crate) const fn requesting(peer: &Peer) -> Self {
-        Self { origin: Origin::Request, uid: peer.uid, gid: peer.gid, rank: peer.rank }
-    }
-
-    /// The daemon itself, by its configuration.
-    pub(crate) fn configuration() -> Self {
-        let uid = rustix::process::geteuid().as_raw();
-        let gid = rustix::process::getegid().as_raw();
-        Self { origin: Origin::Configuration, uid, gid, rank: Rank::Privileged }
-    }
 }
 
 /// State of a session, and its reason.
@@ -131,8 +110,7 @@ pub(crate) struct Session {
     opening_since: Mutex<Option<Instant>>,
     /// Since when it is to give its memory back.
     going_since: Mutex<Option<Instant>>,
-    /// It ends when nobody has looked at it for [`UNWATCHED_TIME`].
-    ends_unwatched: bool,
+    course: Course,
     audience: Audience,
     /// Snapshots that clients may still be taking, and their lengths.
     held: Mutex<Vec<(Weak<File>, u64)>>,
@@ -155,7 +133,7 @@ impl Drop for Watching {
 pub(crate) enum Course {
     /// It ends with its target, or when it is asked to.
     Usual,
-    /// The same, or when nobody looks at it any more.
+    /// The same, or when nobody has looked at it for [`UNWATCHED_TIME`].
     WhileWatched,
     /// It is the daemon's own: it does what that is for, and answers questions after its target's end.
     Own,
@@ -184,22 +162,15 @@ impl Session {
         let Beginning { id, spec, owner, options, processes, course, staff } = beginning;
         let own_work = staff.own_work().filter(|_| course == Course::Own);
         let target = own_work.and_then(OwnWork::description);
-        let target = target.unwrap_or_else(|| describe(&options));
+        let target = target.unwrap_or_else(|| spec::describe(&options));
         let (mut session, woken) = Self::new(id, spec, owner, target);
-        session.ends_unwatched = course == Course::WhileWatched;
+        session.course = course;
         let session = Arc::new(session);
         let has_more =
             matches!(options.target, TargetSpec::Unit(_) | TargetSpec::Cgroup(_) | TargetSpec::All);
         let comes_back = has_more && !own_work.is_some_and(OwnWork::is_done_once);
-        let keeper = Keeper {
-            session: session.clone(),
-            options,
-            staff,
-            processes,
-            woken,
-            comes_back,
-            course,
-        };
+        let keeper =
+            Keeper { session: session.clone(), options, staff, processes, woken, comes_back };
         std::thread::Builder::new().name(format!("session {id}")).spawn(move || {
             let session = keeper.session.clone();
             if catch_unwind(AssertUnwindSafe(|| keeper.run())).is_err() {
@@ -240,7 +211,7 @@ impl Session {
             beat: AtomicU64::new(0),
             opening_since: Mutex::default(),
             going_since: Mutex::default(),
-            ends_unwatched: false,
+            course: Course::Usual,
             audience: Audience::new(),
             held: Mutex::default(),
             wished: Mutex::default(),
@@ -304,7 +275,7 @@ impl Session {
 
     /// Tells whether it is to end because nobody looks at it any more.
     pub(crate) fn is_abandoned(&self) -> bool {
-        self.ends_unwatched && self.audience.is_away_for(UNWATCHED_TIME)
+        self.course == Course::WhileWatched && self.audience.is_away_for(UNWATCHED_TIME)
     }
 
     /// The newest snapshot: a fresh one, unless there is one younger than `young`, or none can be made, or making it takes
@@ -483,7 +454,9 @@ impl Session {
         let (name, why) = (self.spec.name.as_deref(), detail.as_deref());
         // The same again is no news: a unit that does not run is looked for each second.
         let is_news = self.status.borrow().state != state;
-        if is_news && state == SessionState::Failed {
+        // Whoever waits for the first of its own says it himself.
+        let is_told = self.course == Course::Own && self.status.borrow().n_attached == 0;
+        if is_news && state == SessionState::Failed && !is_told {
             tracing::warn!(session = self.id, name, why, "{}", state.name());
         } else if is_news {
             tracing::info!(session = self.id, name, why, "{}", state.name());
@@ -506,20 +479,6 @@ impl Session {
         let since = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.heard_ms.store(since, Ordering::Relaxed);
     }
-}
-
-/// Description of the target for a person, as long as nothing of it was found.
-fn describe(options: &LiveOptions) -> String {
-    let numbers = |ids: &[i32]| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
-    let target = match &options.target {
-        TargetSpec::Pids(pids) => Some(format!("process {}", numbers(pids))),
-        TargetSpec::Tids(tids) => Some(format!("thread {}", numbers(tids))),
-        TargetSpec::Unit(name) => Some(format!("unit {name}")),
-        TargetSpec::Cgroup(path) => Some(format!("cgroup {}", path.display())),
-        TargetSpec::All => None,
-        TargetSpec::Command(_) => Some("a command".to_owned()),
-    };
-    options.comms.describe(target.as_deref())
 }
 
 #[cfg(test)]
@@ -551,28 +510,6 @@ mod tests {
             let newest = renewed(Duration::ZERO);
             assert_eq!(newest, Some(asked.join().unwrap()));
         });
-    }
-
-    #[test]
-    fn a_description_names_the_filter_before_anything_is_attached() {
-        let check = |spec: SessionSpec, expect: &str| {
-            let options = spec::options(&spec).unwrap();
-            assert_eq!(describe(&options), expect);
-        };
-        let comm = vec!["redis-server".to_owned()];
-        let unit = Some("y.service".to_owned());
-        check(
-            SessionSpec { comm: comm.clone(), ..SessionSpec::default() },
-            "processes called redis-server",
-        );
-        check(
-            SessionSpec { comm: comm.clone(), unit, ..SessionSpec::default() },
-            "unit y.service, processes called redis-server",
-        );
-        check(
-            SessionSpec { exclude_comm: comm, all: true, ..SessionSpec::default() },
-            "the whole system without those called redis-server",
-        );
     }
 
     #[test]

@@ -45,6 +45,11 @@ impl Lens {
         *self != Self::default()
     }
 
+    /// Tells whether some samples are left out, but for those of another window.
+    pub(super) fn is_part(&self) -> bool {
+        !self.conditions.is_empty() || self.end_s.is_some()
+    }
+
     /// Tells whether a row is not simply an object of the session.
     pub(super) fn is_split(&self) -> bool {
         self.by_variable || self.group.is_some()

@@ -327,7 +327,7 @@ impl Wish {
         match subject {
             Subject::Object(id) => self.object_rows(source, id),
             Subject::Layout(object) => {
-                let within = match self.lens.is_needed() {
+                let within = match self.lens.is_part() {
                     true => self.lens.asked(Vec::new(), self.window, None, 1),
                     // All that there is: the rarer a member is touched, the longer it takes to be seen.
                     false => Query::default(),

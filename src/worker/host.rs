@@ -164,6 +164,7 @@ impl Host {
         if let Some(viewer) = self.request.viewer.clone() {
             options.confine(viewer);
         }
+        options.has_lines = self.request.has_lines;
         if let Some(OwnWork::Command(words)) = &self.request.own_work {
             let words = words.iter().cloned().map(OsString::from_vec);
             options.target = TargetSpec::Command(words.collect());

@@ -45,10 +45,10 @@ def wait_until(what, is_so):
 class Sharing:
     """Two threads, each with a counter of its own in one line, and what they say of them."""
 
-    def __init__(self, directory, name="sharing"):
+    def __init__(self, directory, name="sharing", more_flags=()):
         self.binary = str(Path(directory) / name)
         source = REPOSITORY / "tests" / "programs" / "sharing.c"
-        flags = ["-O2", "-g", "-pthread", "-fno-toplevel-reorder"]
+        flags = ["-O2", "-g", "-pthread", "-fno-toplevel-reorder", *more_flags]
         subprocess.run(["gcc", *flags, source, "-o", self.binary], check=True)
         self.process = subprocess.Popen(
             [self.binary, "members", "atomic"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -342,6 +342,32 @@ def report(browser, binary, directory):
     recording(browser, binary, data)
 
 
+def long_names(browser, binary, directory):
+    """A name of 10,000 letters: of the structure, and of a member."""
+    name = "very_long_" + "x" * 9_990
+    program = Sharing(directory, "long", [f"-Dstats={name}", f"-Dmisses=m{name}"])
+    web = Web(binary, "-p", str(program.process.pid))
+    try:
+        tab = Tab(browser, web.origin)
+        tab.page.goto(web.address)
+        tab.row(".hits").wait_for()
+        for view in VIEWS + ["layout"]:
+            if view == "layout":
+                tab.at("objects")
+                tab.row(".hits").focus()
+                tab.page.keyboard.press("l")
+                tab.page.locator("main svg").first.wait_for()
+            else:
+                tab.at(view)
+            tab.until("() => !/ is asked | being read /.test(document.getElementById('main').textContent)")
+            wide = tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            fact(f"{view}: a name of 10,000 letters sticks out nowhere", wide <= 0, wide)
+        tab.end("long names")
+    finally:
+        web.end()
+        program.end()
+
+
 def recording(browser, binary, data):
     web = Web(binary, "-i", str(data))
     try:
@@ -383,6 +409,7 @@ def main():
             lambda: accessible(browser, web, "dark", narrow),
             lambda: restart(browser, binary, program, directory),
             lambda: report(browser, binary, directory),
+            lambda: long_names(browser, binary, directory),
         ]
         for scene in scenes:
             try:

@@ -64,13 +64,14 @@ fn end_by_broker(is_asked: bool) -> Option<i32> {
 pub struct CommandOfWorker {
     argv: Vec<OsString>,
     held: Option<HeldChild>,
+    was_started: bool,
 }
 
 impl CommandOfWorker {
     /// The command that the user typed; it is not started yet.
     #[must_use]
     pub const fn new(argv: Vec<OsString>) -> Self {
-        Self { argv, held: None }
+        Self { argv, held: None, was_started: false }
     }
 
     /// Starts it, once: the answer, and the pipes beside it.
@@ -78,10 +79,11 @@ impl CommandOfWorker {
     /// # Errors
     /// What the kernel said; `EBUSY` where it was started before.
     pub fn hold(&mut self, output: CommandOutput) -> Result<(Answer, [OwnedFd; 2]), Errno> {
-        if self.held.is_some() {
+        if self.was_started {
             return Err(Errno::BUSY);
         }
         let held = spawn::hold(&self.argv, output)?;
+        self.was_started = true;
         let [release, exec_errno] = held.pipes().ok_or(Errno::PIPE)?;
         let copy = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), 0);
         let pipes = [copy(release)?, copy(exec_errno)?];
@@ -91,11 +93,27 @@ impl CommandOfWorker {
     }
 
     /// Its status, if it has ended; asks it to first where that `is_asked` for.
-    pub fn end(&self, is_asked: bool) -> Option<i32> {
+    pub fn end(&mut self, is_asked: bool) -> Option<i32> {
         let child = self.held.as_ref()?.child()?;
         if is_asked {
             child.terminate();
         }
-        Some(child.try_reap()?.as_raw())
+        let status = child.try_reap()?.as_raw();
+        // Its number may be another's from now on.
+        self.held = None;
+        Some(status)
+    }
+}
+
+impl Drop for CommandOfWorker {
+    /// Ends it where its worker did not: nobody is left who would.
+    fn drop(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        if let Some(child) = held.child() {
+            child.terminate();
+        }
+        // It ends in its own time.
+        let reaper = std::thread::Builder::new().name("reaper".to_owned());
+        let _ = reaper.spawn(move || drop(held));
     }
 }

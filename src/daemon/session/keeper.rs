@@ -81,7 +81,6 @@ pub(super) struct Keeper {
     pub(super) woken: Receiver<()>,
     /// Its target may end and be there again, as a unit that is restarted.
     pub(super) comes_back: bool,
-    pub(super) course: Course,
 }
 
 /// Reason to follow an attached session no longer.
@@ -129,7 +128,10 @@ impl Keeper {
                     }
                     Over::Target if !self.comes_back => {
                         session.is_now(Ended, self.own_work().and_then(OwnWork::end_note), None);
-                        return self.answer_on(&hosted);
+                        if session.course == Course::Own {
+                            self.answer_on(&hosted);
+                        }
+                        return;
                     }
                     Over::Target => {
                         session.is_now(Waiting, Some("its target has ended".into()), None);
@@ -152,7 +154,7 @@ impl Keeper {
 
     /// The work of the daemon's own session, if it is that one.
     fn own_work(&self) -> Option<&OwnWork> {
-        self.staff.own_work().filter(|_| self.course == Course::Own)
+        self.staff.own_work().filter(|_| self.session.course == Course::Own)
     }
 
     /// Tells whether its work cannot be done again.
@@ -160,15 +162,17 @@ impl Keeper {
         self.own_work().is_some_and(OwnWork::is_done_once)
     }
 
-    /// Has its worker answer questions after the end, where somebody may look for as long as he likes.
+    /// Has its worker answer questions after the end, until it is asked to leave.
     fn answer_on(&self, hosted: &Hosted) {
-        let is_given_up = || self.session.is_given_up.load(Ordering::Acquire);
-        let is_own = self.course == Course::Own;
-        while is_own && !self.is_to_leave() && !is_given_up() {
-            let _ = self.woken.recv_timeout(BEAT);
-            if self.standing(hosted).is_err() {
-                return;
+        while !self.is_to_leave() {
+            if self.session.is_given_up.load(Ordering::Acquire) {
+                let why = Some(ENDED_FOR_MEMORY.to_owned());
+                return self.session.is_now(SessionState::Ended, why, None);
             }
+            if let Err(Lost(why)) = self.standing(hosted) {
+                return self.lost_for_good(&why);
+            }
+            let _ = self.woken.recv_timeout(BEAT);
         }
     }
 
@@ -252,7 +256,15 @@ impl Keeper {
             spec.map_err(|error| Unattached::Error(ErrorCode::BadRequest, error.to_string()))?;
         let max_objects = self.session.spec.max_objects.unwrap_or(MAX_OBJECTS) as u64;
         let own_work = self.own_work().and_then(OwnWork::as_asked);
-        Ok(SessionRequest { spec, own_work, viewer: self.viewer(), max_objects, warning })
+        let has_lines = self.session.course == Course::Own;
+        Ok(SessionRequest {
+            spec,
+            own_work,
+            viewer: self.viewer(),
+            max_objects,
+            has_lines,
+            warning,
+        })
     }
 
     fn viewer(&self) -> Option<Viewer> {

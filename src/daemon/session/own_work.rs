@@ -67,8 +67,7 @@ impl OwnWork {
 
     /// Words on its end, where it is not that of a target.
     pub(super) fn end_note(&self) -> Option<String> {
-        let is_read = matches!(self, Self::Recording { .. });
-        is_read.then(|| "the recording has been read".to_owned())
+        self.is_recording().then(|| "the recording has been read".to_owned())
     }
 
     /// The file that lies beside the order.
@@ -77,6 +76,11 @@ impl OwnWork {
             Self::Recording { recording, .. } => Some(&recording.file),
             Self::Target | Self::Command(_) => None,
         }
+    }
+
+    /// Tells whether nothing of this machine is sampled.
+    pub(super) const fn is_recording(&self) -> bool {
+        matches!(self, Self::Recording { .. })
     }
 
     /// Tells whether it can be done once only: a command has effects, and what a pipe held is read.

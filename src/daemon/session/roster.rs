@@ -1,5 +1,6 @@
 //! The daemon's sessions: begun, found, ended, and brought in line with the configuration.
 
+use super::own_work::OwnWork;
 use super::spec;
 use super::spec::Planned;
 use super::staff::{Shortage, Staff};
@@ -103,6 +104,10 @@ impl Roster {
         course: Course,
     ) -> Result<Arc<Session>, ApiError> {
         let bad = |message| ApiError { code: ErrorCode::BadRequest, message };
+        if course != Course::Own && self.staff.own_work().is_some_and(OwnWork::is_recording) {
+            // Its worker is told of files as a recording names them, and not what a task may read.
+            return Err(bad("this page is of a recording: nothing is sampled here".to_owned()));
+        }
         let mut options = spec::options(&spec).map_err(bad)?;
         let began = tokio::time::Instant::now();
         let processes = match peer.admit(&mut options) {
@@ -134,7 +139,11 @@ impl Roster {
         let awaited = Awaited(Some(&session));
         let mut status = session.watch_status();
         let is_decided = status.wait_for(|status| status.state != SessionState::Starting);
-        let _ = tokio::time::timeout(ATTACH_TIME, is_decided).await;
+        match course {
+            // Whoever started it can end it, and a pipe may take its time.
+            Course::Own => drop(is_decided.await),
+            _ => drop(tokio::time::timeout(ATTACH_TIME, is_decided).await),
+        }
         let status = session.status();
         if matches!(status.state, SessionState::Attached | SessionState::Ended) {
             awaited.has_come();

@@ -182,6 +182,20 @@ fn sampling(spec: &SessionSpec) -> Result<Option<Sampling>, String> {
     }
 }
 
+/// Description of the target for a person, as long as nothing of it was found.
+pub(super) fn describe(options: &LiveOptions) -> String {
+    let numbers = |ids: &[i32]| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
+    let target = match &options.target {
+        TargetSpec::Pids(pids) => Some(format!("process {}", numbers(pids))),
+        TargetSpec::Tids(tids) => Some(format!("thread {}", numbers(tids))),
+        TargetSpec::Unit(name) => Some(format!("unit {name}")),
+        TargetSpec::Cgroup(path) => Some(format!("cgroup {}", path.display())),
+        TargetSpec::All => None,
+        TargetSpec::Command(_) => Some("a command".to_owned()),
+    };
+    options.comms.describe(target.as_deref())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,5 +270,27 @@ mod tests {
         check(SessionSpec { max_objects: Some(0), ..all() }, "max_objects");
         check(SessionSpec { history: Some("much".into()), ..all() }, "a size");
         check(SessionSpec { pids: vec![1; 2000], ..SessionSpec::default() }, "at most");
+    }
+
+    #[test]
+    fn a_description_names_the_filter_before_anything_is_attached() {
+        let check = |spec: SessionSpec, expect: &str| {
+            let options = options(&spec).unwrap();
+            assert_eq!(describe(&options), expect);
+        };
+        let comm = vec!["redis-server".to_owned()];
+        let unit = Some("y.service".to_owned());
+        check(
+            SessionSpec { comm: comm.clone(), ..SessionSpec::default() },
+            "processes called redis-server",
+        );
+        check(
+            SessionSpec { comm: comm.clone(), unit, ..SessionSpec::default() },
+            "unit y.service, processes called redis-server",
+        );
+        check(
+            SessionSpec { exclude_comm: comm, all: true, ..SessionSpec::default() },
+            "the whole system without those called redis-server",
+        );
     }
 }

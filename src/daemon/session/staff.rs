@@ -1,6 +1,7 @@
 //! The daemon's workers: one for each user who may see only his own, and one for all who see all; more where one may not
 //! lock memory enough for their rings. Who hangs, grows or crashes is ended, and his sessions begin anew with another.
 
+use super::memory_share::shares;
 use super::own_work::OwnWork;
 use super::worker_log;
 use crate::broker::{self, Service, Terms, wire::Connection};
@@ -31,7 +32,7 @@ use tokio::time::MissedTickBehavior;
 const SHARING: Duration = Duration::from_millis(100);
 
 /// Room for what a worker takes beside what it has, before memory is shared out anew.
-const GROWTH_BYTES: u64 = 16 << 20;
+pub(super) const GROWTH_BYTES: u64 = 16 << 20;
 
 /// Time that a worker has to give memory back.
 const OBEYING: Duration = Duration::from_secs(10);
@@ -231,9 +232,10 @@ impl Staff {
     /// `worker` does nothing any more, or nothing that is wanted.
     fn has_ended(&self, worker: &Arc<Worker>) {
         worker.is_gone.store(true, Ordering::Release);
-        // Nobody else is to have what it was given a way to.
-        drop(lock(&worker.service).take());
         lock(&self.workers).retain(|one| !Arc::ptr_eq(one, worker));
+        // Nobody else is to have what it was given a way to.
+        let service = lock(&worker.service).take();
+        drop(service);
     }
 
     /// Lets idle workers of a user go, as long as he has another one: they were only there for their rings. One may have
@@ -481,29 +483,6 @@ impl Drop for Hosted {
     }
 }
 
-/// Shares of `max_bytes` for workers that have `wanted` so much: what they have, and room to grow. Each gets that as long
-/// as it is there, else those that want most get the same, and no others less than they want.
-fn shares(max_bytes: u64, wanted: Vec<u64>) -> Vec<u64> {
-    let all: u64 = wanted.iter().sum();
-    let n = wanted.len().max(1) as u64;
-    if all <= max_bytes {
-        return wanted.iter().map(|wanted| wanted + (max_bytes - all) / n).collect();
-    }
-    // The level up to which all can be filled.
-    let mut sorted = wanted.clone();
-    sorted.sort_unstable();
-    let (mut left, mut level) = (max_bytes, 0);
-    for (idx, wanted) in sorted.iter().enumerate() {
-        let n_left = (sorted.len() - idx) as u64;
-        level = left / n_left;
-        if *wanted > level {
-            break;
-        }
-        left -= wanted;
-    }
-    wanted.into_iter().map(|wanted| wanted.min(level)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -553,21 +532,5 @@ mod tests {
         // One that is idle stays only where it is the only one.
         drop(hosted);
         assert_eq!(staff.workers_of(None).len(), 1);
-    }
-
-    #[test]
-    fn who_has_most_is_bounded_first() {
-        const MIB: u64 = 1 << 20;
-        let shares = |max: u64, taken: &[u64]| -> Vec<u64> {
-            let wanted = taken.iter().map(|mib| mib * MIB + GROWTH_BYTES).collect();
-            shares(max * MIB, wanted).iter().map(|bytes| bytes / MIB).collect()
-        };
-        assert_eq!(shares(300, &[10]), [300]);
-        // There is room for all to grow: what is left is for whoever comes first.
-        assert_eq!(shares(300, &[10, 40]), [135, 165]);
-        assert_eq!(shares(100, &[10, 200]), [26, 74]);
-        assert_eq!(shares(100, &[300, 10, 200]), [37, 26, 37]);
-        assert_eq!(shares(30, &[300, 300, 300]), [10, 10, 10]);
-        assert_eq!(shares(30, &[]), [0; 0]);
     }
 }

@@ -148,7 +148,8 @@ export class LiveSource {
         const end = await readEvents(answer.body, (snapshot) => {
           pause = FIRST_PAUSE_MS;
           onSnapshot(snapshot);
-        });
+        }, signal);
+        if (signal.aborted) return;
         if (end) {
           onState({ state: "ended", session: end });
           await this.untilBack(session, end, signal);
@@ -191,7 +192,7 @@ async function untilStill() {
 }
 
 // Server-sent events off a body; gives the session of the event `end`, or null where the body just ended.
-async function readEvents(body, onSnapshot) {
+async function readEvents(body, onSnapshot, signal) {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let parts = [];
@@ -221,6 +222,7 @@ async function readEvents(body, onSnapshot) {
     // Of several that came at once only the newest is worth reading.
     if (newest) {
       await untilStill();
+      if (signal.aborted) return null;
       onSnapshot(JSON.parse(newest));
     }
     if (end) return end;

@@ -59,7 +59,11 @@ class LayoutView {
     if (this.layout) {
       const body = narrowed(app.route, { object: this.layout.object });
       const key = JSON.stringify([session, body]);
-      if (key !== this.toldKey) this.told = new Map();
+      if (key !== this.toldKey) {
+        this.told = new Map();
+        this.shift = 0;
+        this.notes = this.failed = null;
+      }
       this.toldKey = key;
       this.isPart = Boolean(body.where || body.span);
       this.askingMembers.ask(app, key, (signal) => app.source.members(session, body, signal), ASK_OFTEN_MS);
@@ -109,7 +113,8 @@ class LayoutView {
     const facts = [`${layout.size} B, ${plural(lines, "cache line")}, ${layout.hole_bytes} B holes, ${layout.padding_bytes} B padding.`,
       this.notes ? visible(this.notes.map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`).join(" "), 400) : "Lines are counted from the beginning of the type, as if it began one."];
     if (layout.truncated) facts.push("There are more members than are shown.");
-    if (this.isPart) facts.push(this.failed ? `The filter cannot be asked: ${this.failed}.` : "It tells of the samples that the filter and the span leave.");
+    if (this.isPart && !this.notes && !this.failed) facts.push("What the filter and the span leave is asked for …");
+    else if (this.isPart) facts.push(this.failed ? `The filter cannot be asked: ${this.failed}.` : "It tells of the samples that the filter and the span leave.");
     this.facts.textContent = facts.join(" ");
     this.picture.replaceChildren(this.map(leaves));
     this.table.setRows(tableRows(layout, this.shift));
