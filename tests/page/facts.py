@@ -360,6 +360,8 @@ def long_names(browser, binary, directory):
             else:
                 tab.at(view)
             tab.until("() => !/ is asked | being read /.test(document.getElementById('main').textContent)")
+            if view == "threads":
+                tab.has("To separate them")
             wide = tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
             fact(f"{view}: a name of 10,000 letters sticks out nowhere", wide <= 0, wide)
         tab.end("long names")
