@@ -5,6 +5,7 @@ mod judge;
 mod room;
 mod turn;
 
+use crate::exit::{Failure, Kind};
 use crate::lock::lock;
 use dataspace_analyzer::bytes::eviction::EvictionStage;
 use dataspace_collector::system::memory;
@@ -142,6 +143,15 @@ pub(crate) fn check(max_bytes: u64, n_sessions: usize) -> Result<(), String> {
         mib(FLOOR_BYTES),
         mib(SESSION_BYTES)
     ))
+}
+
+/// The same of a bound for one session that was typed, if one was.
+///
+/// # Errors
+/// What it needs.
+pub(crate) fn check_asked(max_bytes: Option<u64>) -> Result<(), Failure> {
+    let checked = max_bytes.map_or(Ok(()), |max_bytes| check(max_bytes, 1));
+    checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")))
 }
 
 /// Number of times that memory was short though all else was given up: one session is to be each time.

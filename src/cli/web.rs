@@ -73,10 +73,7 @@ impl WebArgs {
     /// Where the target or the daemon is none.
     pub(crate) fn resolve(self) -> anyhow::Result<AloneOptions> {
         let (port, keys, memory_max) = (self.port, config_file::own_keys()?, self.memory_max);
-        if let Some(max_bytes) = memory_max {
-            let checked = memory_bound::check(max_bytes, 1);
-            checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")))?;
-        }
+        memory_bound::check_asked(memory_max)?;
         Ok(AloneOptions { shown: self.shown()?, port, memory_max, keys })
     }
 

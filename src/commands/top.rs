@@ -58,10 +58,7 @@ pub(super) fn run(args: TopArgs, global: &Global) -> anyhow::Result<()> {
     if let Wanted::Live(live) = &mut wanted {
         live.has_lines = question.as_ref().is_some_and(Question::has_lines);
     }
-    if let Some(max_bytes) = args.memory_max {
-        let checked = memory_bound::check(max_bytes, 1);
-        checked.map_err(|what| Failure::new(Kind::Usage, format!("--memory-max: {what}")))?;
-    }
+    memory_bound::check_asked(args.memory_max)?;
     let (terms, memory_max) = (wanted.terms(view.output), args.memory_max);
     let way_out = WayOut::new(question.is_some_and(|it| it.has_reasons()))?;
     let work = || watch(wanted, &view, memory_max, is_watching, name_note.as_deref(), &way_out);

@@ -29,14 +29,13 @@ pub(crate) enum OwnWork {
 impl OwnWork {
     /// All that the broker does for whoever does it.
     pub(super) fn terms(&self) -> Terms {
-        let (mut policy, command) = match self {
-            Self::Target => (FilePolicy { is_live: true, ..FilePolicy::default() }, None),
-            Self::Command(words) => {
-                (FilePolicy { is_live: true, ..FilePolicy::default() }, Some(words.clone()))
-            }
+        let live = FilePolicy { is_live: true, ..FilePolicy::default() };
+        let (policy, command) = match self {
+            Self::Target => (live, None),
+            Self::Command(words) => (live, Some(words.clone())),
             Self::Recording { symfs, .. } => (files_of_recording(symfs.as_deref()), None),
         };
-        policy.shows_sources = true;
+        let policy = FilePolicy { shows_sources: true, ..policy };
         Terms { command, ..Terms::of_files(policy) }
     }
 
