@@ -1,7 +1,9 @@
 //! Variables in a function's frame, and what of a frame is no variable.
 
-use crate::support::program::{Program, has_memory_operand};
+use crate::support::program::{Program, has_memory_operand, has_tool};
 use crate::support::session::{Session, object, with};
+use dataspace_analyzer::attribution::world::Paths;
+use dataspace_analyzer::session::analyzer::Config;
 use dataspace_proto::register::Register::{Rbp, Rdi, Rsi, Rsp};
 
 /// Somewhere on a stack that no mapping names.
@@ -86,6 +88,45 @@ fn locals_are_named_by_their_place_in_the_frame() {
             }
         }
         assert!(n_named[0] >= 3 && n_named[1] >= 2, "{n_named:?} {flags}");
+    }
+}
+
+#[test]
+fn locals_of_an_aligned_frame_are_named_without_an_address() {
+    let compilers = ["gcc", "clang"].into_iter().filter(|compiler| has_tool(compiler));
+    let builds = compilers.flat_map(|it| ["-O2 -g", "-O1 -g -gdwarf-4", "-O3 -g"].map(|f| (it, f)));
+    for (compiler, flags) in builds {
+        let program = Program::compile(compiler, "places.c", flags);
+        let config = Config { paths: Paths::Type, ..Config::default() };
+        let mut session = Session::configured(&program, config);
+        let (mut n_here, mut n_sums, mut n_lines) = (0, 0, 0);
+        let code = program.function("aligned");
+        let is_aligning = |it: &&iced_x86::Instruction| it.mnemonic() == iced_x86::Mnemonic::And;
+        let aligned = code.iter().find(is_aligning).expect("the frame is aligned").ip();
+        for access in code.iter().filter(|it| it.ip() > aligned && has_memory_operand(it)) {
+            let line = session.exact(access.ip(), &with(&[]));
+            let context = format!("{:#x} {compiler} {flags}", access.ip());
+            if access.memory_base() != iced_x86::Register::RSP {
+                let said = (line.type_name.as_deref(), line.member.as_deref());
+                n_lines += usize::from(said == (Some("line"), Some("id")));
+                continue;
+            }
+            let at = access.memory_displacement64();
+            let is_in = |key: &str, size: u64| {
+                at.checked_sub(program.truth(key)).filter(|into| *into < size)
+            };
+            if let Some(into) = is_in("rsp-here", 8) {
+                let member = if into == 0 { "x" } else { "y" };
+                let expected = format!("{{structure:pos}}.{{int {member}}}");
+                assert_eq!(object(&line), expected, "{context}");
+                n_here += 1;
+            } else if is_in("rsp-sums", 64).is_some() {
+                assert_eq!(line.variable.as_deref(), Some("sums"), "{context}");
+                n_sums += 1;
+            }
+        }
+        let found = (n_here, n_sums, n_lines);
+        assert!(n_here >= 3 && n_sums >= 3 && n_lines >= 2, "{found:?} {compiler} {flags}");
     }
 }
 

@@ -3,27 +3,28 @@
 use super::frame_variable::{FrameVariable, FrameVariables};
 use super::typing::Typing;
 use super::value::Slot;
-use crate::dwarf::code::frame::{CfaRule, FrameRule};
+use crate::dwarf::code::frame::FrameRule;
 use crate::dwarf::variable::location::{Base, VariablePlace};
 use crate::limit;
 use crate::x86_64::abi::STACK_POINTER;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Distance of the stack pointer below the CFA in most of a range of code, for ranges that were asked.
-type Depths = FxHashMap<(u64, u64), Option<i64>>;
+/// The place that the stack pointer points to in most of a range of code, for ranges that were asked.
+type Tops = FxHashMap<(u64, u64), Option<Slot>>;
 
 impl Typing<'_, '_> {
     /// Notes what the debug information says of the frame's variables.
     pub(super) fn read_frame(&mut self) {
         let scope = self.around.scope;
-        let (mut depths, mut variables) = (Depths::default(), Vec::new());
+        let (mut tops, mut variables) = (Tops::default(), Vec::new());
         for variable in &scope.variables {
             let mut layout = None;
             for (code, part) in &variable.places {
                 let VariablePlace::Memory { base, offset } = part.place else { continue };
-                let Some(slot) = self.slot_in(code, base, offset, &mut depths) else { continue };
+                let Some(slot) = self.slot_in(code, base, offset, &mut tops) else { continue };
                 let layout =
                     layout.get_or_insert_with(|| self.around.debug.layout(variable.type_die));
                 let Ok(into) = i64::try_from(part.offset) else { continue };
@@ -44,47 +45,48 @@ impl Typing<'_, '_> {
     /// The place in the frame that a location is in a range of code. A frame register counts only
     /// from where the function has set it up; the stack pointer from where the function's work is
     /// done, as the range goes over the prologue as well.
-    fn slot_in(
-        &self,
-        code: &Range<u64>,
-        base: Base,
-        offset: i64,
-        depths: &mut Depths,
-    ) -> Option<Slot> {
+    fn slot_in(&self, code: &Range<u64>, base: Base, offset: i64, tops: &mut Tops) -> Option<Slot> {
         if base == Base::Register(STACK_POINTER) {
-            let depth = depths
-                .entry((code.start, code.end))
-                .or_insert_with(|| most(self.rules(code).map(depth_of)));
-            let rule = CfaRule { register: STACK_POINTER, offset: (*depth)? };
-            return Slot::of(FrameRule::Known(rule), base, offset);
+            let top = tops.entry((code.start, code.end)).or_insert_with(|| self.top_in(code));
+            return (*top).map(|top| Slot { offset: top.offset.wrapping_add(offset), ..top });
         }
         let mut prologue = self.rules(code).take(limit::MAX_PROLOGUE);
         prologue.find_map(|rule| Slot::of(rule, base, offset))
     }
 
+    /// The place that the stack pointer points to in most of a range of code.
+    fn top_in(&self, code: &Range<u64>) -> Option<Slot> {
+        let top = |at: usize| {
+            let rule = *self.graph.frames.get(at)?;
+            let by_rule = Slot::of(rule, Base::Register(STACK_POINTER), 0);
+            by_rule.or_else(|| self.graph.aligned_stack.slot(at as u32, 0))
+        };
+        most(self.instructions(code).map(top))
+    }
+
     /// The frame's rule at each instruction of a range of code.
     fn rules(&self, code: &Range<u64>) -> impl Iterator<Item = FrameRule> {
+        self.instructions(code).filter_map(|at| self.graph.frames.get(at).copied())
+    }
+
+    /// The instructions of a range of code, by their indices.
+    fn instructions(&self, code: &Range<u64>) -> impl Iterator<Item = usize> {
         let first = super::first_in(self.around.function, code).unwrap_or(usize::MAX);
         let is_in = move |at: &usize| {
             let here = self.around.function.code(*at);
             here.is_none_or(|here| code.contains(&here.start))
         };
-        let range = first..self.graph.frames.len();
-        range.take_while(is_in).filter_map(|at| self.graph.frames.get(at).copied())
+        (first..self.graph.frames.len()).take_while(is_in)
     }
 }
 
-/// Returns the distance of the stack pointer below the CFA, where the CFA is told by it.
-fn depth_of(rule: FrameRule) -> Option<i64> {
-    rule.cfa().filter(|rule| rule.register == STACK_POINTER).map(|rule| rule.offset)
-}
-
-/// The depth that is there most often; of several the largest. In a range over a whole function it is 8
-/// and 16 while registers are pushed, and 72 from where the frame is set up.
-fn most(depths: impl Iterator<Item = Option<i64>>) -> Option<i64> {
-    let mut times: FxHashMap<Option<i64>, usize> = FxHashMap::default();
-    for depth in depths {
-        *times.entry(depth).or_default() += 1;
+/// The place that is there most often; of several the deepest. In a range over a whole function it is 8
+/// and 16 below the CFA while registers are pushed, and 72 from where the frame is set up.
+fn most(tops: impl Iterator<Item = Option<Slot>>) -> Option<Slot> {
+    let mut times: FxHashMap<Option<Slot>, usize> = FxHashMap::default();
+    for top in tops {
+        *times.entry(top).or_default() += 1;
     }
-    times.into_iter().max_by_key(|(depth, times)| (*times, *depth))?.0
+    let depth = |top: Slot| (Reverse(top.offset), top.frame);
+    times.into_iter().max_by_key(|(top, times)| (*times, top.map(depth)))?.0
 }

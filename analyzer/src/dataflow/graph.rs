@@ -1,6 +1,7 @@
 //! The values of one function and how they are made of each other: static single assignment, with
 //! what meets at a merge worked out where it is asked for.
 
+use super::aligned_stack::AlignedStack;
 use super::by_place::ByPlace;
 use super::call_effect::CallEffects;
 use super::transfer::Transfer;
@@ -32,6 +33,7 @@ pub(crate) struct ValueGraph {
     ways: Vec<Vec<RunEntry>>,
     /// Rule for the CFA at each instruction.
     pub(crate) frames: Vec<FrameRule>,
+    pub(super) aligned_stack: AlignedStack,
     pub(crate) definitions: Vec<Definition>,
     /// Values that a place is set to in a run, each with its instruction, in order; `written` tells which of these
     /// lists is whose.

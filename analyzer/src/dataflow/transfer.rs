@@ -1,5 +1,6 @@
 //! Transfer functions: what each instruction of a function makes of the values before it.
 
+use super::aligned_stack::AlignedStack;
 use super::call_effect::CallEffects;
 use super::graph::ValueGraph;
 use super::sum::number;
@@ -41,6 +42,7 @@ impl<'a> Transfer<'a> {
     }
 
     pub(super) fn run(mut self) {
+        self.graph.aligned_stack = AlignedStack::of(self.function, &mut self.translator);
         for at in 0..self.function.n_instructions() {
             if let Some(reading) = self.function.reading(at) {
                 self.find_slots(at as u32, &reading);
@@ -81,7 +83,11 @@ impl<'a> Transfer<'a> {
     /// The place in the frame that is so far from where a register points.
     fn slot(&mut self, at: u32, register: u8, displacement: i64) -> Option<Slot> {
         let rule = *self.graph.frames.get(at as usize)?;
-        Slot::of(rule, Base::Register(u16::from(register)), displacement)
+        let register = u16::from(register);
+        Slot::of(rule, Base::Register(register), displacement).or_else(|| {
+            let is_aligned = register == STACK_POINTER;
+            is_aligned.then(|| self.graph.aligned_stack.slot(at, displacement))?
+        })
     }
 
     fn stack_top(&mut self, at: u32, displacement: i64) -> Option<Slot> {
@@ -196,6 +202,12 @@ impl<'a> Transfer<'a> {
 
     /// Puts a new value into a register.
     fn assign(&mut self, at: u32, assignment: &Assignment, loaded: Option<ValueIdx>) {
+        if u16::from(assignment.to) == STACK_POINTER
+            && let Some(slot) = self.graph.aligned_stack.after(at)
+        {
+            let top = self.graph.frame_address(slot);
+            return self.graph.write(at, Place::Register(assignment.to), top);
+        }
         let value = self.made(at, &assignment.value, loaded);
         let is_constant = matches!(
             self.graph.definitions.get(value.0 as usize),

@@ -5,7 +5,7 @@ use crate::dataflow::CallEffects;
 use crate::index::load_object::LoadObjectIndex;
 use crate::known::go;
 use crate::limit;
-use crate::x86_64::abi::{FRAME_POINTER, RETURNED, RETURNED_SECOND, STACK_POINTER};
+use crate::x86_64::abi::{FRAME_POINTER, RETURNED, STACK_POINTER};
 use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::register_use::{ALL, RegisterUse, Registers, only};
@@ -21,7 +21,7 @@ impl LoadObjectIndex {
             let kept = only(STACK_POINTER as u8) | only(FRAME_POINTER as u8) | only(go::GOROUTINE);
             effects.lost = ALL & !kept;
         }
-        let results = if is_go { 0 } else { only(RETURNED) | only(RETURNED_SECOND) };
+        let results = if is_go { 0 } else { only(RETURNED) };
         let read = RegisterUse::of(function).read_after_calls(function, effects.lost) & !results;
         if read == 0 {
             return effects;

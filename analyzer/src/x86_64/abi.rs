@@ -14,9 +14,6 @@ pub(crate) const CALLER_SAVED: [u8; 9] = [0, 1, 2, 4, 5, 8, 9, 10, 11];
 /// DWARF number of the register that holds what a call returned.
 pub(crate) const RETURNED: u8 = 0;
 
-/// DWARF number of the register that holds the second half of it.
-pub(crate) const RETURNED_SECOND: u8 = 1;
-
 /// DWARF number of rbp, by which compilers address a frame that they aligned.
 pub(crate) const FRAME_POINTER: u16 = 6;
 

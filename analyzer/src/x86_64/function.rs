@@ -10,7 +10,7 @@ use crate::x86_64::image_bytes::ImageBytes;
 use crate::x86_64::outline::{CodePart, Outline};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
-use iced_x86::Instruction;
+use iced_x86::{Instruction, Mnemonic};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
@@ -156,6 +156,14 @@ impl FunctionCode {
     pub(crate) fn leaps(&self) -> FxHashSet<u32> {
         let taken = self.predecessors.iter().filter(|from| from.is_taken).map(|it| it.from);
         taken.filter(|from| self.exit(*from as usize) == Exit::Indirect).collect()
+    }
+
+    /// Tells whether it aligns its stack pointer, as for locals of 32 bytes: `and $-32,%rsp`.
+    pub(crate) fn aligns_stack(&self) -> bool {
+        let is_aligning = |it: &Instruction| {
+            it.mnemonic() == Mnemonic::And && it.op0_register() == iced_x86::Register::RSP
+        };
+        self.instructions.iter().any(is_aligning)
     }
 
     /// Returns the pointer by which the call or jump at `index` goes.

@@ -53,6 +53,28 @@ FUNCTION long locals(long n) {
     printf("cfa-sums %zu\n", (size_t)(cfa - (char *)sums));
     return sums[2] + here.y;
 }
+/* The same in a frame that is aligned, whose places are told from the stack pointer. */
+FUNCTION __attribute__((noinline)) long aligned(long n, struct line *line) {
+    _Alignas(64) volatile struct pos here;
+    volatile long sums[8];
+    volatile long i = n & 3;
+    void *stack;
+    __asm__ volatile("mov %%rsp, %0" : "=r"(stack));
+    here.x = 1;
+    here.y = 2;
+    sums[i] = n;
+    sums[2] = n + 7;
+    /* The pointer is spilled and read again. */
+    __asm__ volatile("" ::: "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12",
+                     "r13", "r14", "r15", "memory");
+    line->id += sums[2];
+    __asm__ volatile("" ::: "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12",
+                     "r13", "r14", "r15", "memory");
+    line->id += here.y;
+    printf("rsp-here %zu\n", (size_t)((char *)&here - (char *)stack));
+    printf("rsp-sums %zu\n", (size_t)((char *)sums - (char *)stack));
+    return sums[2] + here.y;
+}
 FUNCTION long touch(volatile long *a) { return a[0]; }
 FUNCTION long small(long n) {
     volatile long kept[4];
@@ -79,6 +101,7 @@ int main(void) {
     MEMBER(struct pool, bytes); MEMBER(struct pos, y); SIZE(struct line); SIZE(struct pos);
     set_file_end(3);
     locals(6);
+    aligned(6, &file_line);
     small(7);
     print_image();
     return (int)(table_before(1) & 0);
