@@ -10,9 +10,8 @@ use crate::session::findings::Findings;
 use crate::session::inspection::Inspector;
 use dataspace_analyzer::history::store::HistoryView;
 use dataspace_analyzer::index::code_listing::{AssemblySyntax, ListedInstruction, ListedOperand};
-use dataspace_analyzer::query::code_sums::{
-    CodeReckoning, CodeSums, InstructionSums, SampleFilter,
-};
+use dataspace_analyzer::query::code_sums::{CodeReckoning, CodeSums, InstructionSums};
+use dataspace_analyzer::query::selection::SampleFilter;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;

@@ -7,8 +7,9 @@ use dataspace_analyzer::bytes::file::{LoadObjectIdx, LoadObjectKey};
 use dataspace_analyzer::history::store::HistoryView;
 use dataspace_analyzer::index::code_listing::{AssemblySyntax, CodeListing, is_name_of};
 use dataspace_analyzer::query::code_sums::{
-    SampleFilter, SampledFunction, SampledLine, sampled_functions, sampled_lines,
+    SampledFunction, SampledLine, sampled_functions, sampled_lines,
 };
+use dataspace_analyzer::query::selection::SampleFilter;
 use dataspace_analyzer::types::similar_name::similar;
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;

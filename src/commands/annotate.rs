@@ -23,7 +23,8 @@ use crate::session::findings::Findings;
 use crate::session::inspection::Inspector;
 use crate::session::question::mistake;
 use crate::session::{self, OpenRecording};
-use dataspace_analyzer::query::code_sums::{CodeReckoning, CodeSums, SampleFilter};
+use dataspace_analyzer::query::code_sums::{CodeReckoning, CodeSums};
+use dataspace_analyzer::query::selection::SampleFilter;
 use std::io::{IsTerminal as _, stdout};
 use std::ops::ControlFlow;
 

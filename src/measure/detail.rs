@@ -10,7 +10,8 @@ use crate::annotation::subject::CodeSearch;
 use crate::arrangement::ObjectNames;
 use crate::session::inspection::Inspector;
 use dataspace_analyzer::history::store::HistoryView;
-use dataspace_analyzer::query::code_sums::{CodeReckoning, SampleFilter, SampledFunction};
+use dataspace_analyzer::query::code_sums::{CodeReckoning, SampledFunction};
+use dataspace_analyzer::query::selection::SampleFilter;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 

@@ -11,7 +11,8 @@ use crate::session::Source;
 use crate::session::inspection::Inspector;
 use crate::session::question::{Question, mistake};
 use dataspace_analyzer::history::store::HistoryView;
-use dataspace_analyzer::query::code_sums::{SampleFilter, sampled_functions};
+use dataspace_analyzer::query::code_sums::sampled_functions;
+use dataspace_analyzer::query::selection::SampleFilter;
 use dataspace_proto::query::{KeyValue, QueryAnswer};
 use std::collections::{BTreeSet, HashMap};
 

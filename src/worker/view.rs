@@ -19,7 +19,7 @@ use crate::session::question::{Question, history, mistake};
 use crate::sharing::document as sharing;
 use crate::sharing::row::SharingRows;
 use dataspace_analyzer::dwarf::layout::listing::FoundLayout;
-use dataspace_analyzer::query::code_sums::SampleFilter;
+use dataspace_analyzer::query::selection::SampleFilter;
 use dataspace_analyzer::sharing::survey::LineSurvey;
 use dataspace_analyzer::types::type_layout::TypeLayout;
 use dataspace_proto::query::Query;

@@ -11,7 +11,7 @@ const RANGE_SHIFT: u32 = 16;
 
 /// Answers, each in the one place that its key has: the latest one stays. All are dropped when
 /// what they were made from has changed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Places<T, const N: usize> {
     places: Box<[Option<T>; N]>,
     n_changes: u64,
@@ -45,8 +45,8 @@ impl<T: Copy, const N: usize> Places<T, N> {
 impl<K: Copy + PartialEq, V: Copy, const N: usize> Places<(K, V), N> {
     /// The answer to what has this `key`, if it is the one that its place has; `near` is what chooses the place.
     pub(crate) fn find(&mut self, near: u64, key: K, n_changes: u64) -> Option<V> {
-        let (known, answer) = (*self.at(near, n_changes))?;
-        (known == key).then_some(answer)
+        let (known, answer) = self.at(near, n_changes).as_ref()?;
+        (*known == key).then_some(*answer)
     }
 
     pub(crate) fn keep(&mut self, near: u64, key: K, n_changes: u64, answer: V) {

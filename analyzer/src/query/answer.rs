@@ -235,11 +235,12 @@ impl Reckoning<'_> {
     }
 
     /// Counts rows of a chunk.
-    fn count(&mut self, view: &HistoryView, number: usize, rows: &[usize]) {
+    fn count(&mut self, view: &HistoryView, number: usize, rows: &[u16]) {
         let chunk = &view.kept.chunks[number];
-        for &row in rows {
-            self.grouping.count(At { view, chunk, row }, &mut self.answers);
-            if let Some(newest) = &mut self.newest {
+        let of = At { view, chunk, row: 0 };
+        rows.iter().for_each(|row| self.grouping.count(of.row(*row), &mut self.answers));
+        if let Some(newest) = &mut self.newest {
+            for row in rows.iter().map(|row| usize::from(*row)) {
                 newest.note(chunk.times_ns()[row], number, row);
             }
         }
@@ -401,6 +402,21 @@ mod tests {
                 at.is_memory()
                     && number(at, Field::Cpu).is_some_and(|cpu| cpu % 2 == 1)
                     && is(at, Field::Comm, "thread8")
+            }),
+            ("!(cpu % 2 == 1 && comm.endsWith('8'))", |at| {
+                let is_odd = number(at, Field::Cpu).map(|cpu| cpu % 2 == 1);
+                at.is_memory() && (!is(at, Field::Comm, "thread8") || is_odd == Some(false))
+            }),
+            ("!(cpu > 1 || latency < 100)", |at| {
+                let is_high = number(at, Field::Cpu).map(|cpu| cpu > 1);
+                let is_short = number(at, Field::Latency).map(|cycles| cycles < 100);
+                at.is_memory() && (is_high, is_short) == (Some(false), Some(false))
+            }),
+            ("address / 4096 == 1 || -address % 64 > 0 && !(type == 'type2')", |at| {
+                let Some(address) = number(at, Field::Address) else { return false };
+                let is_other =
+                    at.value(Field::Type) != Value::None && !is(at, Field::Type, "type2");
+                at.is_memory() && (address / 4096 == 1 || -address % 64 > 0 && is_other)
             }),
             ("10 / cpu > 2", |at| {
                 at.is_memory() && number(at, Field::Cpu).is_some_and(|cpu| (1..=3).contains(&cpu))

@@ -3,11 +3,8 @@
 use crate::bytes::file::LoadObjectIdx;
 use crate::history::store::HistoryView;
 use crate::limit;
-use crate::query::compile::Compiler;
-use crate::query::error::QueryError;
-use crate::query::expression::{Answers, Formula};
 use crate::query::field::At;
-use crate::query::span::Span;
+use crate::query::selection::{SampleFilter, SelectedRows};
 use dataspace_proto::address::Svma;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
@@ -15,44 +12,6 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The samples that count: all, or those that an expression keeps, or those of a time.
-#[derive(Clone, Debug, Default)]
-pub struct SampleFilter {
-    formula: Option<Formula>,
-    times_ns: Option<Range<u64>>,
-}
-
-impl SampleFilter {
-    /// Reads an expression that is true or false, over the fields of samples and these names of others.
-    ///
-    /// # Errors
-    /// What in it means nothing.
-    pub fn new(text: &str, keys: &BTreeMap<String, String>) -> Result<Self, QueryError> {
-        Ok(Self { formula: Some(Compiler::new(keys)?.filter(text)?), times_ns: None })
-    }
-
-    /// The same within a span, as a question has it, of the time that `view` is of.
-    ///
-    /// # Errors
-    /// That it is no span.
-    pub fn within(self, span: &str, view: &HistoryView) -> Result<Self, QueryError> {
-        let (from_ns, to_ns) = Span::parse(span)?.times_ns(view.first_ns, view.last_ns);
-        Ok(Self { times_ns: Some(from_ns..to_ns), ..self })
-    }
-
-    fn keeps(&self, at: At<'_>, answers: &mut Answers) -> bool {
-        let is_in_time =
-            self.times_ns.as_ref().is_none_or(|it| it.contains(&at.chunk.times_ns()[at.row]));
-        let passes = |formula: &Formula| formula.truth(at, answers) == Some(true);
-        is_in_time && self.formula.as_ref().is_none_or(passes)
-    }
-}
-
-/// Tells whether a sample counts.
-fn counts(filter: Option<&SampleFilter>, at: At<'_>, answers: &mut Answers) -> bool {
-    filter.is_none_or(|filter| filter.keeps(at, answers))
-}
 
 /// Sums over the samples that one instruction caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -146,8 +105,7 @@ impl SeenFrom {
 pub struct CodeReckoning<'a> {
     object: LoadObjectIdx,
     parts: Vec<Range<u64>>,
-    filter: Option<&'a SampleFilter>,
-    answers: Answers,
+    selected: SelectedRows<'a>,
     places: FxHashMap<u32, SeenFrom>,
     sums: CodeSums,
     objects: FxHashMap<Svma, FxHashMap<u32, u64>>,
@@ -165,8 +123,7 @@ impl<'a> CodeReckoning<'a> {
         Self {
             object,
             parts: parts.to_vec(),
-            filter,
-            answers: Answers::default(),
+            selected: SelectedRows::of_filter(filter),
             places: FxHashMap::default(),
             sums: CodeSums::default(),
             objects: FxHashMap::default(),
@@ -176,15 +133,14 @@ impl<'a> CodeReckoning<'a> {
 
     /// Adds all samples that a history holds. Where several are added, they are of one session.
     pub fn add(&mut self, view: &HistoryView) {
-        for chunk in &view.kept.chunks {
+        for (number, chunk) in view.kept.chunks.iter().enumerate() {
             self.sums.n_held += chunk.len() as u64;
-            for row in 0..chunk.len() {
-                let at = At { view, chunk, row };
-                if counts(self.filter, at, &mut self.answers) {
-                    self.sums.n_of_session += 1;
-                    self.count(at);
-                }
-            }
+            self.selected.select(view, number);
+            self.sums.n_of_session += self.selected.rows.len() as u64;
+            let rows = std::mem::take(&mut self.selected.rows);
+            let of = At { view, chunk, row: 0 };
+            rows.iter().for_each(|row| self.count(of.row(*row)));
+            self.selected.rows = rows;
         }
     }
 
@@ -332,12 +288,11 @@ pub struct SampledLine {
 /// Samples by the number of their place.
 fn by_place(view: &HistoryView, filter: Option<&SampleFilter>) -> BTreeMap<u32, u64> {
     let mut found: FxHashMap<u32, u64> = FxHashMap::default();
-    let mut answers = Answers::default();
-    for chunk in &view.kept.chunks {
-        for row in 0..chunk.len() {
-            if counts(filter, At { view, chunk, row }, &mut answers) {
-                *found.entry(chunk.place[row]).or_default() += 1;
-            }
+    let mut selected = SelectedRows::of_filter(filter);
+    for (number, chunk) in view.kept.chunks.iter().enumerate() {
+        selected.select(view, number);
+        for row in &selected.rows {
+            *found.entry(chunk.place[usize::from(*row)]).or_default() += 1;
         }
     }
     found.into_iter().collect()

@@ -69,10 +69,18 @@ pub(crate) struct Answers(Vec<Vec<Option<Answered>>>);
 
 /// A value that no table holds: of a text there is none.
 #[derive(Clone, Copy, Debug)]
-enum Answered {
+pub(crate) enum Answered {
     None,
     Bool(bool),
     Number(i64),
+}
+
+impl Answers {
+    /// The answer of a part for a table's entry, as far as it is known.
+    #[inline]
+    pub(crate) fn known(&self, slot: usize, number: u32) -> Option<Answered> {
+        self.0.get(slot)?.get(number as usize).copied().flatten()
+    }
 }
 
 impl Formula {
@@ -243,9 +251,8 @@ fn kept<'a>(
     at: At<'a>,
     answers: &mut Answers,
 ) -> Value<'a> {
-    let number = at.number(table) as usize;
-    let known = answers.0.get(slot).and_then(|of_number| of_number.get(number).copied().flatten());
-    if let Some(known) = known {
+    let number = at.number(table);
+    if let Some(known) = answers.known(slot, number) {
         return match known {
             Answered::None => Value::None,
             Answered::Bool(is_so) => Value::Bool(is_so),
@@ -260,6 +267,7 @@ fn kept<'a>(
         Value::Text(_) => return value,
     };
     // The number of what has no entry is the largest, and a CPU's is the recording's word: those are asked anew.
+    let number = number as usize;
     if number < limit::MAX_KEPT_ANSWERS {
         if answers.0.len() <= slot {
             answers.0.resize(slot + 1, Vec::new());
@@ -274,8 +282,12 @@ fn kept<'a>(
 }
 
 /// Integers of 64 bits: what does not fit has no value, nor has a division by 0.
-const fn computed(operator: Operator, left: i64, right: i64) -> Option<i64> {
+pub(crate) const fn computed(operator: Operator, left: i64, right: i64) -> Option<i64> {
+    // A page, a line: a division of 64 bits takes as long as all else that is done for a sample.
+    let is_by_bits = left >= 0 && right > 0 && right & (right - 1) == 0;
     match operator {
+        Operator::Divide if is_by_bits => Some(left >> right.trailing_zeros()),
+        Operator::Remainder if is_by_bits => Some(left & (right - 1)),
         Operator::Add => left.checked_add(right),
         Operator::Subtract => left.checked_sub(right),
         Operator::Multiply => left.checked_mul(right),
@@ -285,7 +297,7 @@ const fn computed(operator: Operator, left: i64, right: i64) -> Option<i64> {
 }
 
 impl Comparison {
-    fn holds<T: PartialOrd + ?Sized>(self, left: &T, right: &T) -> bool {
+    pub(crate) fn holds<T: PartialOrd + ?Sized>(self, left: &T, right: &T) -> bool {
         match self {
             Self::Equal => left == right,
             Self::NotEqual => left != right,

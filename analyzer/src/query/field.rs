@@ -189,7 +189,14 @@ pub(crate) struct At<'a> {
 }
 
 impl<'a> At<'a> {
+    /// Another row of its chunk.
+    #[inline]
+    pub(crate) fn row(self, row: u16) -> Self {
+        Self { row: row.into(), ..self }
+    }
+
     /// The number by which it is in a table.
+    #[inline]
     pub(crate) fn number(self, table: Column) -> u32 {
         match table {
             Column::Name => self.chunk.name[self.row],
@@ -273,6 +280,7 @@ impl<'a> At<'a> {
     }
 
     /// The value of a field that is a number. Addresses of the kernel are negative.
+    #[inline]
     pub(crate) fn number_of(self, field: Field) -> Option<i64> {
         let (chunk, row) = (self.chunk, self.row);
         let since_ns = || chunk.time_ns[row].saturating_sub(self.view.first_ns);

@@ -1,6 +1,7 @@
 //! Samples summed by their keys.
 
 use crate::limit;
+use crate::process::recent::Places;
 use crate::query::expression::{Answers, Formula};
 use crate::query::field::{At, Column, Field, Notation, Value, ValueType};
 use dataspace_proto::memory::{Access, Snoop};
@@ -11,6 +12,9 @@ use std::hash::{Hash, Hasher};
 
 /// Most keys of one question.
 pub(crate) const MAX_KEYS: usize = 6;
+
+/// Groups that are remembered: 16 KiB.
+const N_RECENT: usize = 256;
 
 /// Sums over samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +142,8 @@ pub(crate) struct Grouping {
     groups: FxHashMap<GroupKey, u32>,
     /// The table that all keys are from, and the groups of its entries, as far as they are known.
     of_entry: Option<(Column, Vec<Option<u32>>)>,
-    last: Option<(GroupKey, u32)>,
+    /// Groups of samples that were counted lately, found again without the map's hash over all keys.
+    recent: Places<(GroupKey, u32), N_RECENT>,
     tallies: Vec<Tally>,
     /// Sums of periods of each group by event.
     periods: Vec<u64>,
@@ -167,7 +172,7 @@ impl Grouping {
             texts: Vec::new(),
             of_text: FxHashMap::default(),
             groups: FxHashMap::default(),
-            last: None,
+            recent: Places::default(),
             tallies: Vec::new(),
             periods: Vec::new(),
             n_events,
@@ -224,9 +229,9 @@ impl Grouping {
     }
 
     fn group(&mut self, key: GroupKey) -> Option<usize> {
-        if let Some((last, group)) = self.last
-            && last == key
-        {
+        let near =
+            key.codes[..self.keys.len()].iter().fold(0u64, |mix, code| mix.rotate_left(7) ^ code);
+        if let Some(group) = self.recent.find(near, key, 0) {
             return Some(group as usize);
         }
         let is_full = self.tallies.len() >= limit::MAX_ANSWER_ROWS;
@@ -241,7 +246,7 @@ impl Grouping {
                 group
             }
         };
-        self.last = Some((key, group));
+        self.recent.keep(near, key, 0, group);
         Some(group as usize)
     }
 

@@ -7,6 +7,7 @@ pub mod error;
 pub(crate) mod expression;
 pub mod field;
 pub(crate) mod grouping;
+mod narrowing;
 pub(crate) mod newest;
-pub(crate) mod selection;
+pub mod selection;
 pub(crate) mod span;

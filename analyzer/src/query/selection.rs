@@ -1,8 +1,39 @@
-//! The rows of a history that questions are about, which several questions may share.
+//! The samples of a history that questions are about: those of a time that a filter keeps.
 
 use crate::history::store::HistoryView;
+use crate::query::compile::Compiler;
+use crate::query::error::QueryError;
 use crate::query::expression::{Answers, Formula};
 use crate::query::field::At;
+use crate::query::span::Span;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The samples that count: all, or those that an expression keeps, or those of a time.
+#[derive(Clone, Debug, Default)]
+pub struct SampleFilter {
+    formula: Option<Formula>,
+    times_ns: Option<Range<u64>>,
+}
+
+impl SampleFilter {
+    /// Reads an expression that is true or false, over the fields of samples and these names of others.
+    ///
+    /// # Errors
+    /// What in it means nothing.
+    pub fn new(text: &str, keys: &BTreeMap<String, String>) -> Result<Self, QueryError> {
+        Ok(Self { formula: Some(Compiler::new(keys)?.filter(text)?), times_ns: None })
+    }
+
+    /// The same within a span, as a question has it, of the time that `view` is of.
+    ///
+    /// # Errors
+    /// That it is no span.
+    pub fn within(self, span: &str, view: &HistoryView) -> Result<Self, QueryError> {
+        let (from_ns, to_ns) = Span::parse(span)?.times_ns(view.first_ns, view.last_ns);
+        Ok(Self { times_ns: Some(from_ns..to_ns), ..self })
+    }
+}
 
 /// A span and a filter, and the rows of one chunk that are left.
 #[derive(Clone, Debug)]
@@ -13,8 +44,9 @@ pub(crate) struct SelectedRows<'a> {
     has_all: bool,
     answers: Answers,
     pub(crate) reach: Reach,
-    /// Numbers of the rows of the chunk that was looked at last.
-    pub(crate) rows: Vec<usize>,
+    /// Rows of the span in the chunk that was looked at last, and those of them that count, by their numbers.
+    pub(crate) held: Vec<u16>,
+    pub(crate) rows: Vec<u16>,
 }
 
 /// Samples of a span, whether a filter keeps them or not.
@@ -35,7 +67,15 @@ impl Reach {
 impl<'a> SelectedRows<'a> {
     pub(crate) fn new(span_ns: (u64, u64), filter: Option<&'a Formula>, has_all: bool) -> Self {
         let reach = Reach { n_held: 0, first_ns: u64::MAX, last_ns: 0 };
-        Self { span_ns, filter, has_all, answers: Answers::default(), reach, rows: Vec::new() }
+        let (answers, held, rows) = (Answers::default(), Vec::new(), Vec::new());
+        Self { span_ns, filter, has_all, answers, reach, held, rows }
+    }
+
+    /// All samples that a filter keeps, whether they touch memory or not.
+    pub(crate) fn of_filter(filter: Option<&'a SampleFilter>) -> Self {
+        let times_ns = filter.and_then(|filter| filter.times_ns.as_ref());
+        let span_ns = times_ns.map_or((0, u64::MAX), |times_ns| (times_ns.start, times_ns.end));
+        Self::new(span_ns, filter.and_then(|filter| filter.formula.as_ref()), true)
     }
 
     /// Tells whether it keeps the same rows as another.
@@ -48,19 +88,22 @@ impl<'a> SelectedRows<'a> {
     pub(crate) fn select(&mut self, view: &HistoryView, chunk: usize) {
         let (from_ns, to_ns) = self.span_ns;
         let chunk = &view.kept.chunks[chunk];
-        self.rows.clear();
+        self.held.clear();
         for (row, time_ns) in chunk.times_ns().iter().enumerate() {
-            if !(from_ns..to_ns).contains(time_ns) {
-                continue;
+            if (from_ns..to_ns).contains(time_ns) {
+                self.held.push(row as u16);
+                self.reach.first_ns = self.reach.first_ns.min(*time_ns);
+                self.reach.last_ns = self.reach.last_ns.max(*time_ns);
             }
-            self.reach.n_held += 1;
-            self.reach.first_ns = self.reach.first_ns.min(*time_ns);
-            self.reach.last_ns = self.reach.last_ns.max(*time_ns);
-            let at = At { view, chunk, row };
-            let passes = |filter: &Formula| filter.truth(at, &mut self.answers) == Some(true);
-            if (self.has_all || at.is_memory()) && self.filter.is_none_or(passes) {
-                self.rows.push(row);
-            }
+        }
+        self.reach.n_held += self.held.len() as u64;
+        self.rows.clone_from(&self.held);
+        let of = At { view, chunk, row: 0 };
+        if !self.has_all {
+            self.rows.retain(|row| of.row(*row).is_memory());
+        }
+        if let Some(filter) = self.filter {
+            filter.narrow(true, of, &mut self.rows, &mut self.answers);
         }
     }
 }

@@ -4,8 +4,9 @@ use crate::history::store::HistoryView;
 use crate::limit;
 use crate::query::compile::Compiler;
 use crate::query::error::QueryError;
-use crate::query::expression::{Answers, Formula};
+use crate::query::expression::Formula;
 use crate::query::field::At;
+use crate::query::selection::SelectedRows;
 use crate::query::span::Span;
 use crate::sharing::meeting::{LEAST_MET, LineAccess, Meeting, meetings};
 pub use crate::sharing::part::LinePart;
@@ -133,28 +134,25 @@ impl LineSurvey {
 
     /// The samples that count, by lines; the others are counted in `answer`.
     fn find(&self, view: &HistoryView, answer: &mut SurveyedLines) -> LineFinder {
-        let (from_ns, to_ns) = self.span.times_ns(view.first_ns, view.last_ns);
-        let mut answers = Answers::default();
+        let span_ns = self.span.times_ns(view.first_ns, view.last_ns);
+        let mut selected = SelectedRows::new(span_ns, self.filter.as_ref(), false);
         let mut finder = LineFinder::default();
         for (number, chunk) in view.kept.chunks.iter().enumerate() {
-            for (row, time_ns) in chunk.times_ns().iter().enumerate() {
-                if !(from_ns..to_ns).contains(time_ns) {
-                    continue;
-                }
-                let at = At { view, chunk, row };
-                answer.rows_held += 1;
-                answer.time_ns = answer.time_ns.saturating_add(at.time_on_cpu_ns());
-                let mut passes = |filter: &Formula| filter.truth(at, &mut answers) == Some(true);
-                if !at.is_memory() || !self.filter.as_ref().is_none_or(&mut passes) {
-                    continue;
-                }
-                answer.n_memory += 1;
+            selected.select(view, number);
+            let of = At { view, chunk, row: 0 };
+            for row in &selected.held {
+                let time_ns = of.row(*row).time_on_cpu_ns();
+                answer.time_ns = answer.time_ns.saturating_add(time_ns);
+            }
+            answer.n_memory += selected.rows.len() as u64;
+            for at in selected.rows.iter().map(|row| of.row(*row)) {
                 if is_access(at) {
                     answer.n_addressed += 1;
-                    finder.add(at, row_number(number, row));
+                    finder.add(at, row_number(number, at.row));
                 }
             }
         }
+        answer.rows_held = selected.reach.n_held;
         answer.rows_of_span = answer.rows_held + self.span.n_not_held(view);
         finder
     }

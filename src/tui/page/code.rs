@@ -9,7 +9,7 @@ use crate::header::{Segment, Tone};
 use crate::session::findings::Findings;
 use crate::session::inspection::Inspector;
 use crate::text::{percent, visible};
-use dataspace_analyzer::query::code_sums::SampleFilter;
+use dataspace_analyzer::query::selection::SampleFilter;
 use dataspace_proto::query::KeyValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
