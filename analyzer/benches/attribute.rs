@@ -29,8 +29,12 @@ const HISTORIES_BYTES: [u64; 3] = [0, 1 << 20, 70 << 20];
 /// Where the program's cells are.
 const POOL: u64 = 0x7000_0000_0000;
 
-/// Rounds of each session.
-const N_ROUNDS: usize = 9;
+/// Rounds of each session. The best one counts: what others do with the processor only ever adds to a round, and more than
+/// the difference that is looked for.
+const N_ROUNDS: usize = 60;
+
+/// Samples of a round.
+const N_SAMPLES: usize = 100_000;
 
 const PROGRAM: &str = "
 struct cell { struct cell *next; long key; long count; };
@@ -131,10 +135,9 @@ fn main() {
             each_ns.push(round_ns(analyzer, &samples));
         }
     }
-    let [none_ns, small_ns, large_ns] = sessions.each_mut().map(|(_, each_ns)| {
-        each_ns.sort_by(f64::total_cmp);
-        each_ns[N_ROUNDS / 2]
-    });
+    let [none_ns, small_ns, large_ns] = sessions
+        .each_ref()
+        .map(|(_, each_ns): &(_, Vec<f64>)| each_ns.iter().copied().fold(f64::MAX, f64::min));
     println!("{none_ns:.1} ns a sample over {} triggers", samples.len());
     for (kept, each_ns) in [("1 MB", small_ns), ("70 MB", large_ns)] {
         println!("{each_ns:.1} ns with a history of {kept}: {:.1} ns on top", each_ns - none_ns);
@@ -170,7 +173,7 @@ fn main() {
 
 /// Nanoseconds a sample in one round.
 fn round_ns(analyzer: &mut Analyzer, samples: &[Record]) -> f64 {
-    let n_times = 500_000 / samples.len();
+    let n_times = N_SAMPLES / samples.len();
     let began = Instant::now();
     for _ in 0..n_times {
         for record in samples {

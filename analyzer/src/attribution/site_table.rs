@@ -19,8 +19,13 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SiteIdx(u32);
 
-#[cfg(test)]
 impl SiteIdx {
+    /// Its place in tables by site.
+    pub(crate) const fn place(self) -> usize {
+        self.0 as usize
+    }
+
+    #[cfg(test)]
     pub(crate) const fn at(place: u32) -> Self {
         Self(place)
     }

@@ -116,14 +116,13 @@ impl History {
     /// The number of the place of a sample's code.
     fn place(&mut self, sample: &Sample, attribution: &Attribution, world: &World) -> u32 {
         let Some(site) = attribution.site else { return self.unresolved_place(sample, world) };
-        let trigger = attribution.trigger;
-        let code = SampledCode { pid: sample.pid, ip: user_ip(sample).0, site, trigger };
-        let n_changes = world.processes.n_changes().wrapping_add(world.sites.n_forgotten() << 32);
-        if let Some(known) = self.places.recent.find(code.ip, code, n_changes) {
+        let code = SampledCode::new(site, user_ip(sample), attribution.trigger);
+        let generation = world.sites.n_forgotten();
+        if let Some(known) = self.places.of_code(code, generation) {
             return known;
         }
         let place = self.resolved_place(sample, attribution, site, world);
-        self.places.recent.keep(code.ip, code, n_changes, place);
+        self.places.note_code(code, generation, place);
         place
     }
 
