@@ -16,6 +16,7 @@ mod flow;
 mod frame;
 mod frequency;
 mod fuzz;
+mod header;
 mod hostile;
 mod hunting;
 mod joining;

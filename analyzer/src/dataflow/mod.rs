@@ -48,7 +48,7 @@ pub(crate) use congruence::Congruence;
 pub(crate) use content::{Address, Content, Origin, PointerName};
 pub(crate) use doubt::{Doubt, Standing};
 pub(crate) use offset::{Offset, gcd};
-pub(crate) use settled::{Dataflow, Given};
+pub(crate) use settled::{BytesBefore, Dataflow, Given};
 pub(crate) use typing::Surroundings;
 pub(crate) use value::Slot;
 

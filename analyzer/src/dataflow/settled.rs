@@ -7,7 +7,7 @@ use super::fact::{Fact, Part, SumFact, all, refined};
 use super::frame_variable::{FrameVariable, FrameVariables};
 use super::graph::ValueGraph;
 use super::typing::Contents;
-use super::value::{Definition, Place, Slot, Sum, ValueIdx};
+use super::value::{Definition, Place, Slot, Sum, Touched, ValueIdx};
 use crate::limit;
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::x86_64::abi::ARGUMENTS;
@@ -30,6 +30,7 @@ pub(crate) struct Dataflow {
     kept: Box<[Kept]>,
     facts: Box<[Fact]>,
     parts: Box<[Part]>,
+    before: Box<[BytesBefore]>,
     sums: Box<[SumFact]>,
     frame: FrameVariables,
     open_parameters: Box<[u8]>,
@@ -65,7 +66,27 @@ pub(crate) struct Kept {
     facts: Range<u32>,
     parts: Range<u32>,
     accesses: Accesses,
+    /// Accesses before where it points, where it points to bytes.
+    before: Range<u32>,
     given: Option<Given>,
+}
+
+/// An access to bytes that lie so far before where a value points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BytesBefore {
+    pub(crate) distance: u8,
+    pub(crate) n_bytes: u8,
+}
+
+impl BytesBefore {
+    /// The last byte before.
+    pub(crate) const FLAG: Self = Self { distance: 1, n_bytes: 1 };
+
+    fn of(touched: &Touched) -> Option<Self> {
+        let distance = u8::try_from(touched.displacement.checked_neg()?).ok()?;
+        let is_before = distance != 0 && touched.step == 0;
+        is_before.then_some(Self { distance, n_bytes: touched.n_bytes })
+    }
 }
 
 /// The function was entered with this value in a register, or with one that is so far from it.
@@ -108,7 +129,7 @@ impl Dataflow {
         let into = |ip: u64| u32::try_from(ip.wrapping_sub(start)).unwrap_or(u32::MAX);
         let mut keeper = Keeper::new(graph, contents);
         let (held, frames) = (keeper.held(), keeper.frames());
-        let Keeper { contents, kept, facts, parts, .. } = keeper;
+        let Keeper { contents, kept, facts, parts, before, .. } = keeper;
         Self {
             start,
             instructions: ips.map(into).collect(),
@@ -118,6 +139,7 @@ impl Dataflow {
             kept: kept.into(),
             facts: facts.into(),
             parts: parts.into(),
+            before: before.into(),
             frame: contents.frame,
             sums: contents.sums.into(),
             open_parameters: open_parameters.into(),
@@ -140,6 +162,7 @@ impl Dataflow {
             + size_of_val(&*self.kept)
             + size_of_val(&*self.facts)
             + size_of_val(&*self.parts)
+            + size_of_val(&*self.before)
             + size_of_val(&*self.sums)
             + self.frame.n_bytes()
     }
@@ -161,6 +184,13 @@ impl Dataflow {
         let held = self.held.get(behind.checked_sub(1)?)?;
         let is_it = (held.run, held.register) == (run, number);
         self.kept.get(held.value as usize).filter(|_| is_it)
+    }
+
+    /// Lists the accesses before where a register points at the instruction at `svma`, of a pointer to bytes of which there
+    /// are several.
+    pub(crate) fn before(&self, svma: Svma, number: u16) -> &[BytesBefore] {
+        let range = self.value(svma, number).map_or(0..0, |value| value.before.clone());
+        self.before.get(range.start as usize..range.end as usize).unwrap_or_default()
     }
 
     fn parts_of(&self, value: &Kept) -> &[Part] {
@@ -306,17 +336,26 @@ struct Keeper<'a> {
     graph: &'a ValueGraph,
     contents: Contents,
     accesses: FxHashMap<ValueIdx, Accesses>,
+    accesses_before: FxHashMap<ValueIdx, Vec<BytesBefore>>,
     known: FxHashMap<ValueIdx, KeptIdx>,
     kept: Vec<Kept>,
     facts: Vec<Fact>,
     parts: Vec<Part>,
+    before: Vec<BytesBefore>,
 }
 
 impl<'a> Keeper<'a> {
     fn new(graph: &'a ValueGraph, contents: Contents) -> Self {
         let mut accesses: FxHashMap<ValueIdx, Accesses> = FxHashMap::default();
+        let mut accesses_before: FxHashMap<ValueIdx, Vec<BytesBefore>> = FxHashMap::default();
         for (base, touched) in &graph.accesses {
             let base = graph.canonical(*base);
+            if let Some(before) = BytesBefore::of(touched) {
+                let known = accesses_before.entry(base).or_default();
+                if known.len() < limit::MAX_SHAPE_ACCESSES && !known.contains(&before) {
+                    known.push(before);
+                }
+            }
             if contents.parts.contains_key(&base) {
                 let known = accesses.entry(base).or_insert(Accesses::None);
                 *known = known.with(touched.displacement, touched.n_bytes);
@@ -324,15 +363,18 @@ impl<'a> Keeper<'a> {
         }
         let content = Content::Unknown;
         let none = Accesses::None;
-        let unknown = Kept { content, facts: 0..0, parts: 0..0, accesses: none, given: None };
+        let unknown =
+            Kept { content, facts: 0..0, parts: 0..0, accesses: none, before: 0..0, given: None };
         Self {
             graph,
             contents,
             accesses,
+            accesses_before,
             known: FxHashMap::default(),
             kept: vec![unknown],
             facts: Vec::new(),
             parts: Vec::new(),
+            before: Vec::new(),
         }
     }
 
@@ -357,11 +399,21 @@ impl<'a> Keeper<'a> {
             0
         } else {
             let accesses = self.accesses.get(&value).copied().unwrap_or(Accesses::None);
-            self.kept.push(Kept { content, facts, parts, accesses, given });
+            let before = self.keep_before(value, &content);
+            self.kept.push(Kept { content, facts, parts, accesses, before, given });
             self.kept.len() as u32 - 1
         };
         self.known.insert(value, kept);
         kept
+    }
+
+    /// Keeps the accesses before where a value points, if that is bytes and there are several: one is that to a character.
+    fn keep_before(&mut self, value: ValueIdx, content: &Content) -> Range<u32> {
+        let first = self.before.len() as u32;
+        let is_of_bytes = matches!(content, Content::Address(address) if address.is_erased());
+        let accesses = self.accesses_before.get(&value).filter(|it| is_of_bytes && it.len() > 2);
+        self.before.extend(accesses.into_iter().flatten());
+        first..self.before.len() as u32
     }
 
     /// Finds the function's argument that a value is, if it is one.
@@ -432,7 +484,9 @@ mod tests {
         let n = |len: usize| 0..len as u32;
         let (of_facts, of_parts) = (n(facts.len()), n(parts.len()));
         let accesses = Accesses::None;
-        let kept = Kept { content, facts: of_facts, parts: of_parts, accesses, given: None };
+        let (facts_of, parts_of, before) = (of_facts, of_parts, 0..0);
+        let kept =
+            Kept { content, facts: facts_of, parts: parts_of, accesses, before, given: None };
         Dataflow {
             start: 0x1000,
             instructions: Box::new([0, 1, 2, 3]),

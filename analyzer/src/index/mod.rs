@@ -11,6 +11,7 @@ pub mod entry_name;
 pub(crate) mod flow;
 pub(crate) mod flow_cache;
 pub mod function_type;
+pub(crate) mod header;
 pub mod layout_search;
 pub mod load_object;
 pub mod named_code;

@@ -91,10 +91,11 @@ impl<'a> TypePath<'a> {
                 let slot = Slot { frame: *frame, offset: *offset };
                 self.frame_answer(access, slot, address.offset.step, index)
             }
-            Origin::Object(layout) => match self.control_bytes(access, &address, index) {
-                Some(answer) => answer,
-                None => pointed::answer(access, layout, &address, index),
-            },
+            Origin::Object(layout) => {
+                let answer = self.control_bytes(access, &address, index);
+                let answer = answer.or_else(|| self.header_answer(access, &address));
+                answer.unwrap_or_else(|| pointed::answer(access, layout, &address, index))
+            }
             Origin::Arms(arms) => arm_answer(access, arms, &address, index),
         }
     }

@@ -1,5 +1,11 @@
 //! Limits of lists of layouts.
 
+/// Size of a structure that may be the header of what lies after it: lengths, counts of references, a flag.
+pub const MAX_LEADING_HEADER_BYTES: u64 = 64;
+
+/// Such structures of one unit.
+pub const MAX_HEADERS: usize = 128;
+
 /// Members of one type in a list of layouts, with nested ones: 130 bytes each. The kernel's `task_struct` has some
 /// 700, generated register maps some thousand.
 pub const MAX_LAYOUT_ROWS: usize = 1 << 14;

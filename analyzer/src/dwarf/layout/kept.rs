@@ -1,5 +1,6 @@
 //! Layouts and relations of types that were worked out, kept until memory is short.
 
+use crate::dwarf::layout::header::Header;
 use crate::dwarf::layout::holding::HolderIndex;
 use crate::limit::{self, BoundedMap};
 use crate::types::die::{DieRef, UnitIdx};
@@ -52,6 +53,8 @@ pub(crate) struct Container {
 #[derive(Debug, Default)]
 pub(crate) struct ContainerTable {
     pub(crate) indices: BoundedMap<UnitIdx, Arc<HolderIndex>, { limit::MAX_CACHED_UNITS }>,
+    /// By the unit, the structures that may be headers of what lies after them.
+    pub(crate) headers: BoundedMap<UnitIdx, Arc<[Header]>, { limit::MAX_CACHED_UNITS }>,
     /// By the unit and the fingerprint of the type that is held.
     pub(crate) known: BoundedMap<(UnitIdx, u64), Arc<[Container]>, { limit::MAX_KNOWN_CONTAINERS }>,
 }

@@ -6,6 +6,7 @@ pub(crate) mod container;
 pub(crate) mod derivation;
 pub(crate) mod element;
 pub(crate) mod expression;
+pub(crate) mod header;
 pub(crate) mod holding;
 pub mod kept;
 pub mod listing;
