@@ -7,6 +7,7 @@ mod absurd_entry;
 mod absurd_flow;
 mod absurd_type;
 mod backtracking;
+mod callback;
 mod circles;
 mod container;
 mod cut_short;

@@ -52,6 +52,20 @@ impl CodeImage {
         self.crossings.get_or_init(|| self.search(described)).as_ref()
     }
 
+    /// The beginnings of functions, in order; some are `described`, where a frame description begins.
+    pub(crate) fn function_starts(&self, described: impl Iterator<Item = u64>) -> Vec<u64> {
+        let named = self.image.functions.iter().map(|function| function.start.0);
+        let mut starts: Vec<u64> = named.chain(described).collect();
+        starts.sort_unstable();
+        starts
+    }
+
+    /// The code, each part a start and a length in bytes.
+    pub(crate) fn executable_ranges(&self) -> impl Iterator<Item = (Svma, u64)> {
+        let segments = self.image.segments.iter().filter(|it| it.is_executable);
+        segments.map(|it| (it.start, it.memory_bytes))
+    }
+
     fn search(&self, described: impl Iterator<Item = u64>) -> Option<Crossings> {
         let functions = self.image.functions.iter();
         let named = functions.map(|function| (function.start.0, !function.name.contains(COLD)));

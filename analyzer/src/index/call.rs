@@ -15,7 +15,7 @@ use crate::limit::{self, BoundedMap};
 use crate::types::layout::{ScalarKind, Shape};
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
-use crate::x86_64::call_table::is_jump;
+use crate::x86_64::call_table::{CallTable, is_jump};
 use crate::x86_64::exit::Destination;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::image_bytes::ImageBytes as _;
@@ -28,6 +28,8 @@ use std::sync::Arc;
 pub(crate) struct CallCache {
     names: Option<EntryNames>,
     pub(crate) jumps: JumpCache,
+    pub(crate) calls: Option<CallTable>,
+    pub(crate) addresses: Option<CallTable>,
     /// By the function's first instruction.
     sums: FxHashMap<Svma, Option<Box<ArgumentSums>>>,
     n_values: usize,

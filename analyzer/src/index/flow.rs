@@ -117,6 +117,9 @@ impl LoadObjectIndex {
             return Vec::new();
         };
         let sites: Vec<Svma> = self.calls().to(entry).take(limit::MAX_CALLERS).collect();
+        if sites.is_empty() {
+            return self.given_back(entry, open);
+        }
         let unknown = |register: &u8| Argument { register: *register, content: Content::Bottom };
         let mut given: Vec<Argument> = open.iter().map(unknown).collect();
         for site in sites {

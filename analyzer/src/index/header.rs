@@ -1,7 +1,7 @@
 //! Accesses to a header that lies before the address by which it is known.
 
 use crate::dataflow::{Address, BytesBefore};
-use crate::dwarf::layout::header::Header;
+use crate::dwarf::layout::leading_header::LeadingHeader;
 use crate::index::site::TypeAnswer;
 use crate::index::type_path::{TypePath, named};
 use crate::types::data_object::Root;
@@ -30,12 +30,12 @@ impl TypePath<'_> {
         }
         let unit = self.debug.unit_of_code(self.svma)?;
         let headers = self.debug.headers_of(unit);
-        let mut flags: Vec<_> = headers.iter().map(Header::flag).collect();
+        let mut flags: Vec<_> = headers.iter().map(LeadingHeader::flag).collect();
         flags.sort_unstable();
         flags.dedup();
-        let kinds = flags
-            .into_iter()
-            .map(|flag| headers.iter().filter(|it| it.flag() == flag).collect::<Vec<&Header>>());
+        let kinds = flags.into_iter().map(|flag| {
+            headers.iter().filter(|it| it.flag() == flag).collect::<Vec<&LeadingHeader>>()
+        });
         let mut told = kinds.filter(|kin| are_told(kin, before));
         let kin = told.next().filter(|_| told.next().is_none())?;
         // Where several have the same there, what else is known of the address tells.
@@ -46,7 +46,7 @@ impl TypePath<'_> {
 
 /// Tells whether accesses before a pointer are to headers of this kind: each is to a member of one, and some can be to no
 /// other one. Characters are looked at one by one: words are too.
-fn are_told(kin: &[&Header], before: &[BytesBefore]) -> bool {
+fn are_told(kin: &[&LeadingHeader], before: &[BytesBefore]) -> bool {
     let mut told: Vec<u64> = Vec::new();
     let mut has_word = false;
     for access in before.iter().filter(|it| **it != BytesBefore::FLAG) {
@@ -65,10 +65,14 @@ fn are_told(kin: &[&Header], before: &[BytesBefore]) -> bool {
 }
 
 /// The only header that has a member at a distance before its end, and the member's place.
-fn only_with<'a>(kin: &[&'a Header], distance: u64, n_bytes: u64) -> Option<(&'a Header, u64)> {
+fn only_with<'a>(
+    kin: &[&'a LeadingHeader],
+    distance: u64,
+    n_bytes: u64,
+) -> Option<(&'a LeadingHeader, u64)> {
     let mut fitting =
         kin.iter().filter_map(|it| Some((*it, it.place_before_end(distance, n_bytes)?)));
     let (header, place) = fitting.next()?;
-    let is_same = |other: &Header| other.layout.fingerprint == header.layout.fingerprint;
+    let is_same = |other: &LeadingHeader| other.layout.fingerprint == header.layout.fingerprint;
     fitting.all(|(other, _)| is_same(other)).then_some((header, place))
 }

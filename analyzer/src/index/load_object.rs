@@ -27,7 +27,6 @@ use crate::index::type_path::{TypePath, is_own_place};
 use crate::known::mangling;
 use crate::limit;
 use crate::x86_64::backtrack::{self, CodeSource, TriggerCode};
-use crate::x86_64::call_table::CallTable;
 use crate::x86_64::edge::Entrances;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::{access, bit_use};
@@ -60,8 +59,6 @@ pub struct LoadObjectIndex {
     functions: FxHashMap<Svma, Arc<FunctionCode>>,
     n_cached_instructions: usize,
     pub(crate) flows: FlowCache,
-    /// Made when it is first asked for.
-    calls: Option<CallTable>,
     pub(crate) call_cache: CallCache,
 }
 
@@ -121,7 +118,6 @@ impl LoadObjectIndex {
             functions: FxHashMap::default(),
             n_cached_instructions: 0,
             flows: FlowCache::default(),
-            calls: None,
             call_cache: CallCache::default(),
         };
         index.describe_known(pages);
@@ -136,7 +132,6 @@ impl LoadObjectIndex {
         self.functions = FxHashMap::default();
         self.n_cached_instructions = 0;
         self.flows = FlowCache::default();
-        self.calls = None;
         self.call_cache = CallCache::default();
         if let Some(debug) = &mut self.debug {
             debug.evict_caches();
@@ -230,18 +225,6 @@ impl LoadObjectIndex {
         let entered = here.filter(|it| it.ways.is_empty() && it.entrances == Entrances::ENTRY);
         let entry = entered.map(|here| Box::new(self.entered(here.svma)));
         Ok(Past { trail, triggers, frame: self.frames.step_at(query.ip), entry })
-    }
-
-    pub(crate) fn calls(&mut self) -> &CallTable {
-        self.calls.get_or_insert_with(|| {
-            let image = &self.code.image;
-            let named = image.functions.iter().map(|function| function.start.0);
-            let mut starts: Vec<u64> = named.chain(self.frames.starts()).collect();
-            starts.sort_unstable();
-            let segments = image.segments.iter().filter(|it| it.is_executable);
-            let ranges = segments.map(|it| (it.start, it.memory_bytes));
-            CallTable::read(ranges, &starts, &self.code)
-        })
     }
 
     /// The flow graph of the function around `svma`.

@@ -3,6 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod call_form;
 pub mod call_site;
+pub(crate) mod callback;
 pub(crate) mod called;
 pub mod code_listing;
 pub mod code_names;

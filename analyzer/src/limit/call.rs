@@ -15,6 +15,10 @@ pub const MAX_CALLER_INSTRUCTIONS: usize = 1 << 13;
 /// takes two.
 pub const MAX_DETOUR: usize = 2;
 
+/// Instructions from the one that takes a function's address to the call that it is passed to: those that set the other
+/// arguments, and what the compiler moves between.
+pub const MAX_PASSED_BEFORE_CALL: usize = 16;
+
 /// Passes over a function's instructions in which the registers that calls may lose are brought to where they are read;
 /// more are needed only where loops go round several jumps back.
 pub const MAX_LOSS_PASSES: usize = 8;

@@ -23,18 +23,69 @@ const JUMP: u8 = 0xe9;
 /// Opcode of `jmp rel8`.
 const SHORT_JUMP: u8 = 0xeb;
 
+/// Opcode of `lea`.
+const LEA: u8 = 0x8d;
+
+/// Bits of the byte after an opcode that tell the operand, and those of a distance from the next instruction (SDM volume 2,
+/// table 2-2).
+const RIP_MASK: u8 = 0xc7;
+const RIP_OPERAND: u8 = 0x05;
+
 /// Tells whether the instruction with this first byte is a direct jump.
 pub(crate) const fn is_jump(opcode: u8) -> bool {
     matches!(opcode, JUMP | SHORT_JUMP)
 }
 
 impl CallTable {
-    /// Reads the code ranges, each a start and a length in bytes. Functions begin at `starts`, which are
+    /// Reads the calls and jumps in code ranges, each a start and a length in bytes. Functions begin at `starts`, which are
     /// sorted.
     pub fn read(
         ranges: impl Iterator<Item = (Svma, u64)>,
         starts: &[u64],
         image: &dyn ImageBytes,
+    ) -> Self {
+        Self::search(ranges, image, |code, svma| {
+            let (len_bytes, distance) = match *code {
+                [CALL | JUMP, a, b, c, d, ..] => (5, i32::from_le_bytes([a, b, c, d])),
+                [SHORT_JUMP, distance, ..] => (2, i32::from(distance.cast_signed())),
+                _ => return None,
+            };
+            let target = svma.wrapping_add(len_bytes).wrapping_add_signed(i64::from(distance));
+            let is_kept = code[0] != SHORT_JUMP || starts.binary_search(&target).is_ok();
+            is_kept.then_some(target)
+        })
+    }
+
+    /// The same for instructions that take the address of a function: each site is that of the four bytes by which it is
+    /// told, as a distance (`lea compare(%rip),%rcx`) or, where code has fixed addresses, as a number.
+    pub(crate) fn of_addresses(
+        ranges: impl Iterator<Item = (Svma, u64)>,
+        starts: &[u64],
+        image: &dyn ImageBytes,
+    ) -> Self {
+        let all = starts.first().copied().unwrap_or(0)..=starts.last().copied().unwrap_or(0);
+        // Hardly a number is an address, and hardly an address is asked for in vain.
+        let is_start = |it: &u64| all.contains(it) && starts.binary_search(it).is_ok();
+        let is_fixed = image.is_at_fixed_addresses();
+        // The opcode and its operand lie before the distance.
+        let mut before = [0u8; 2];
+        Self::search(ranges, image, |code, svma| {
+            let is_lea = before[0] == LEA && before[1] & RIP_MASK == RIP_OPERAND;
+            before = [before[1], code[0]];
+            let word = code.first_chunk().map(|bytes| i32::from_le_bytes(*bytes))?;
+            let target = svma.wrapping_add(4).wrapping_add_signed(i64::from(word));
+            if is_lea && is_start(&target) {
+                return Some(target);
+            }
+            Some(u64::from(word.cast_unsigned())).filter(|target| is_fixed && is_start(target))
+        })
+    }
+
+    /// Finds the sites of targets, which `target` tells by the bytes from each address on.
+    fn search(
+        ranges: impl Iterator<Item = (Svma, u64)>,
+        image: &dyn ImageBytes,
+        mut target: impl FnMut(&[u8], u64) -> Option<u64>,
     ) -> Self {
         let ranges: Vec<(Svma, u64)> = ranges.collect();
         let start = ranges.iter().map(|(start, _)| start.0).min().unwrap_or(0);
@@ -46,26 +97,16 @@ impl CallTable {
         for (start, len_bytes) in ranges {
             let Ok(n) = usize::try_from(len_bytes) else { continue };
             let Some(code) = image.bytes_at(start, n) else { continue };
-            table.add(start, &code, end, starts);
+            for at in 0..code.len() {
+                let site = start.0.wrapping_add(at as u64);
+                let found = target(&code[at..], site);
+                if found.is_some_and(|found| !table.push(site, found, end)) {
+                    break;
+                }
+            }
         }
         table.sites.sort_unstable();
         table
-    }
-
-    fn add(&mut self, start: Svma, code: &[u8], end: u64, starts: &[u64]) {
-        for at in 0..code.len() {
-            let (len_bytes, distance) = match code[at..] {
-                [CALL | JUMP, a, b, c, d, ..] => (5, i32::from_le_bytes([a, b, c, d])),
-                [SHORT_JUMP, distance, ..] => (2, i32::from(distance.cast_signed())),
-                _ => continue,
-            };
-            let site = start.0.wrapping_add(at as u64);
-            let target = site.wrapping_add(len_bytes).wrapping_add_signed(i64::from(distance));
-            let is_kept = code[at] != SHORT_JUMP || starts.binary_search(&target).is_ok();
-            if is_kept && !self.push(site, target, end) {
-                return;
-            }
-        }
     }
 
     /// Takes in what leads to the code, while there is room.
@@ -77,6 +118,11 @@ impl CallTable {
             self.sites.push(((target - self.start) as u32, (site - self.start) as u32));
         }
         true
+    }
+
+    /// Tells whether there are more than are kept.
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.sites.len() >= limit::MAX_CALLS
     }
 
     /// Tells whether nothing was found: there is too much code, or none.

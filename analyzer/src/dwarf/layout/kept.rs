@@ -1,7 +1,7 @@
 //! Layouts and relations of types that were worked out, kept until memory is short.
 
-use crate::dwarf::layout::header::Header;
 use crate::dwarf::layout::holding::HolderIndex;
+use crate::dwarf::layout::leading_header::LeadingHeader;
 use crate::limit::{self, BoundedMap};
 use crate::types::die::{DieRef, UnitIdx};
 use crate::types::layout::Layout;
@@ -54,7 +54,7 @@ pub(crate) struct Container {
 pub(crate) struct ContainerTable {
     pub(crate) indices: BoundedMap<UnitIdx, Arc<HolderIndex>, { limit::MAX_CACHED_UNITS }>,
     /// By the unit, the structures that may be headers of what lies after them.
-    pub(crate) headers: BoundedMap<UnitIdx, Arc<[Header]>, { limit::MAX_CACHED_UNITS }>,
+    pub(crate) headers: BoundedMap<UnitIdx, Arc<[LeadingHeader]>, { limit::MAX_CACHED_UNITS }>,
     /// By the unit and the fingerprint of the type that is held.
     pub(crate) known: BoundedMap<(UnitIdx, u64), Arc<[Container]>, { limit::MAX_KNOWN_CONTAINERS }>,
 }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 /// A structure that may be the header of bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Header {
+pub(crate) struct LeadingHeader {
     pub(crate) layout: Arc<Layout>,
 }
 
-impl Header {
+impl LeadingHeader {
     fn of(layout: Arc<Layout>) -> Option<Self> {
         let Shape::Aggregate { kind: AggregateKind::Structure, members } = &layout.shape else {
             return None;
@@ -50,7 +50,7 @@ fn is_flag(member: &Member, end: u64) -> bool {
 
 impl DebugInfo {
     /// The structures of a unit that may be headers.
-    pub(crate) fn headers_of(&mut self, unit_idx: UnitIdx) -> Arc<[Header]> {
+    pub(crate) fn headers_of(&mut self, unit_idx: UnitIdx) -> Arc<[LeadingHeader]> {
         if let Some(known) = self.containers.headers.get(&unit_idx) {
             return known;
         }
@@ -64,7 +64,7 @@ impl DebugInfo {
             if !(2..=limit::MAX_LEADING_HEADER_BYTES).contains(&n_bytes) {
                 continue;
             }
-            found.extend(Header::of(self.layout(die)));
+            found.extend(LeadingHeader::of(self.layout(die)));
             if found.len() >= limit::MAX_HEADERS {
                 break;
             }

@@ -1,0 +1,156 @@
+//! Functions that are called back by the C library: what they are given is what was passed beside their address.
+
+use crate::dataflow::{Address, Argument, Content, Origin};
+use crate::elf::linkage::LinkageSlot;
+use crate::index::load_object::LoadObjectIndex;
+use crate::known::callback::{CallsBack, HandedOn};
+use crate::limit;
+use crate::x86_64::abi::ARGUMENTS;
+use crate::x86_64::call_table::CallTable;
+use crate::x86_64::exit::{Destination, Exit};
+use crate::x86_64::function::FunctionCode;
+use crate::x86_64::translation::Translator;
+use dataspace_proto::address::Svma;
+use std::sync::Arc;
+
+impl LoadObjectIndex {
+    /// The direct calls and jumps of the load object.
+    pub(crate) fn calls(&mut self) -> &CallTable {
+        let (code, frames) = (&self.code, &self.frames);
+        self.call_cache.calls.get_or_insert_with(|| {
+            CallTable::read(code.executable_ranges(), &code.function_starts(frames.starts()), code)
+        })
+    }
+
+    /// The instructions that take the address of a function.
+    fn addresses(&mut self) -> &CallTable {
+        let (code, frames) = (&self.code, &self.frames);
+        self.call_cache.addresses.get_or_insert_with(|| {
+            CallTable::of_addresses(
+                code.executable_ranges(),
+                &code.function_starts(frames.starts()),
+                code,
+            )
+        })
+    }
+
+    /// Finds what a function is given in some registers that nobody calls but the C library, which it is handed to wherever
+    /// its address is taken. Nothing, if its address is in data or known by a name: it may be called by anybody.
+    pub(crate) fn given_back(&mut self, entry: Svma, registers: &[u8]) -> Vec<Argument> {
+        let is_open = !self.code.places_of(entry).is_empty() || !self.names().at(entry).is_empty();
+        let sites: Vec<Svma> = self.addresses().to(entry).take(limit::MAX_CALLERS + 1).collect();
+        if is_open || self.addresses().is_cut() || sites.len() > limit::MAX_CALLERS {
+            return Vec::new();
+        }
+        let unknown = |register: &u8| Argument { register: *register, content: Content::Bottom };
+        let mut given: Vec<Argument> = registers.iter().map(unknown).collect();
+        for site in sites {
+            let Some(passed) = self.given_back_at(site, entry, registers) else {
+                return Vec::new();
+            };
+            for (Argument { content, .. }, passed) in given.iter_mut().zip(passed) {
+                let passed = passed.unwrap_or(Content::Top);
+                *content = std::mem::replace(content, Content::Bottom).join(passed);
+            }
+        }
+        given.retain(|argument| matches!(argument.content, Content::Address(_)));
+        given
+    }
+
+    /// Finds what a function is given by that of the library which it is handed to at `site`, where its address is taken;
+    /// `None` where it goes elsewhere.
+    fn given_back_at(
+        &mut self,
+        site: Svma,
+        entry: Svma,
+        registers: &[u8],
+    ) -> Option<Vec<Option<Content>>> {
+        let function = self.function(site).ok()?;
+        // Its own values are being worked out.
+        if function.index_of(entry).is_some() {
+            return None;
+        }
+        let at = instruction_around(&function, site)?;
+        let call = call_after(&function, at)?;
+        let calls_back = CallsBack::named(&self.called_name(&function, call)?)?;
+        let handed = ARGUMENTS[usize::from(calls_back.function)];
+        // In another register it may outlive the call.
+        let action = Translator::new(&function).action(at)?;
+        if !matches!(&action.assignments[..], [only] if only.to == handed) {
+            return None;
+        }
+        let svma = function.svma(call)?;
+        let caller = self.own_dataflow(svma)?;
+        let is_handed = match caller.register(svma, handed.into()) {
+            Content::Address(Address { origin: Origin::Static, offset, .. }) => offset.only(),
+            Content::Constant(number) => Some(number),
+            _ => None,
+        } == Some(entry.0.cast_signed());
+        let mut given = |register: &u8| {
+            let to = ARGUMENTS.iter().position(|argument| argument == register)?;
+            let handed_on = calls_back.given.iter().find(|it| usize::from(it.to) == to)?;
+            let from = ARGUMENTS[usize::from(handed_on.from)];
+            let passed = caller.passed(svma, from, self.debug.as_mut()?)?;
+            match handed_on {
+                HandedOn { element_bytes: None, .. } => Some(passed),
+                HandedOn { element_bytes: Some(size), .. } => {
+                    let size = ARGUMENTS[usize::from(*size)];
+                    element(&passed, &caller.register(svma, size.into()))
+                }
+            }
+        };
+        let given = is_handed.then(|| registers.iter().map(&mut given).collect());
+        self.keep_dataflow(svma, caller);
+        given
+    }
+
+    /// The name of the function that is called, or jumped to, by the instruction at `at`.
+    fn called_name(&mut self, function: &FunctionCode, at: usize) -> Option<Arc<str>> {
+        let slot = match function.destination(at)? {
+            Destination::Slot(slot) => slot,
+            Destination::Code(start) => match self.code.linkage_slot(start) {
+                Some(slot) => slot,
+                None => return self.names().at(start).first().cloned(),
+            },
+        };
+        match self.code.linkage().at(slot)? {
+            LinkageSlot::Address(name) => Some(Arc::clone(name)),
+            _ => None,
+        }
+    }
+}
+
+/// The instruction that a byte is of.
+fn instruction_around(function: &FunctionCode, byte: Svma) -> Option<usize> {
+    let at = function.first_from(Svma(byte.0 + 1)).checked_sub(1)?;
+    function.code(at)?.contains(&byte.0).then_some(at)
+}
+
+/// The call, or the jump out of the function, that the instruction at `at` leads to and nothing else does.
+fn call_after(function: &FunctionCode, at: usize) -> Option<usize> {
+    for next in at + 1..(at + 1 + limit::MAX_PASSED_BEFORE_CALL).min(function.n_instructions()) {
+        let is_straight = matches!(function.predecessors(next), [from] if from.from as usize + 1 == next)
+            && !function.entrances(next).is_any();
+        if !is_straight {
+            return None;
+        }
+        match function.exit(next) {
+            Exit::Call(_) => return Some(next),
+            Exit::Jump(target) if function.index_of(Svma(target)).is_none() => return Some(next),
+            Exit::Indirect => return function.destination(next).map(|_| next),
+            Exit::Next => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Any element of an array that is handed over with the size of one.
+fn element(array: &Content, size: &Content) -> Option<Content> {
+    let (Content::Address(address), Content::Constant(size)) = (array, size) else { return None };
+    let Origin::Object(layout) = &address.origin else { return None };
+    let element = layout.innermost_element();
+    let is_whole = u64::try_from(*size).is_ok_and(|size| size == element.size) && *size != 0;
+    let start = address.offset.only()?.checked_rem(*size)?;
+    (is_whole && start == 0).then(|| Content::Address(Address::object(element, 0, None)))
+}
