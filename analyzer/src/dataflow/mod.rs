@@ -97,7 +97,7 @@ impl Following {
         given: &[Argument],
     ) -> Option<Self> {
         let mut graph = ValueGraph::of(function, frame_rules(function, frames), effects)?;
-        let said = find_facts(&mut graph, around);
+        let (said, summed) = find_facts(&mut graph, around);
         let given: Vec<(ValueIdx, Content)> = given
             .iter()
             .map(|argument| (graph.parameter(argument.register), argument.content.clone()))
@@ -106,7 +106,7 @@ impl Following {
         let mut typing = Typing::new(&graph, around);
         typing.read_frame();
         typing.read_facts(said);
-        typing.read_sums();
+        typing.read_sums(&summed);
         typing.read_calls();
         typing.type_all(&given);
         let typed = typing.end();
@@ -229,9 +229,12 @@ struct Said {
     place: usize,
 }
 
+/// The values that a variable's place is the sum of, by the variable and the place: with a factor for the second.
+type SummedValues = FxHashMap<(usize, usize), [ValueIdx; 2]>;
+
 /// The values that the debug information speaks of.
-fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
-    let mut found = Vec::new();
+fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> (Vec<Said>, SummedValues) {
+    let (mut found, mut summed) = (Vec::new(), SummedValues::default());
     let mut sums = None;
     for (variable, known) in around.scope.variables.iter().enumerate() {
         for (place, (code, part)) in known.places.iter().enumerate() {
@@ -250,6 +253,7 @@ fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
                     let sums = sums.get_or_insert_with(|| sums_of(graph));
                     let values = registers_before(graph, around.function, code, [base, index]);
                     let Some([base, index]) = values else { continue };
+                    summed.insert((variable, place), [base, index]);
                     let (index, times) = graph.factor(index);
                     let key = (base, (index, times.wrapping_mul(scale)), offset);
                     let value = sums.get(&key).copied();
@@ -264,7 +268,7 @@ fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> Vec<Said> {
             }
         }
     }
-    found
+    (found, summed)
 }
 
 /// The values that are sums of one value, a multiple of another and a number, by these; where both count once, in either
@@ -391,10 +395,10 @@ impl Typing<'_, '_> {
     }
 
     /// Notes which objects the debug information says are at sums of registers that an operand may compute.
-    fn read_sums(&mut self) {
+    fn read_sums(&mut self, summed: &SummedValues) {
         let scope = self.around.scope;
-        for known in &scope.variables {
-            for (code, part) in &known.places {
+        for (variable, known) in scope.variables.iter().enumerate() {
+            for (place, (code, part)) in known.places.iter().enumerate() {
                 let VariablePlace::Sum { base, index, scale, offset, is_place } = part.place else {
                     continue;
                 };
@@ -415,7 +419,8 @@ impl Typing<'_, '_> {
                 {
                     let address = address.shifted(offset.wrapping_neg());
                     let (code, sum) = (code.clone(), (base, index, scale));
-                    self.contents.sums.push(SumFact { code, sum, address });
+                    let values = summed.get(&(variable, place)).copied();
+                    self.contents.sums.push(SumFact { code, sum, values, address });
                 }
             }
         }

@@ -31,7 +31,8 @@ pub(crate) struct Dataflow {
     facts: Box<[Fact]>,
     parts: Box<[Part]>,
     before: Box<[BytesBefore]>,
-    sums: Box<[SumFact]>,
+    /// Each with the values of its registers.
+    sums: Box<[(SumFact, [KeptIdx; 2])]>,
     frame: FrameVariables,
     open_parameters: Box<[u8]>,
     /// True if what the function's callers pass went into it.
@@ -128,7 +129,7 @@ impl Dataflow {
         // An instruction that is further away is not found.
         let into = |ip: u64| u32::try_from(ip.wrapping_sub(start)).unwrap_or(u32::MAX);
         let mut keeper = Keeper::new(graph, contents);
-        let (held, frames) = (keeper.held(), keeper.frames());
+        let (held, frames, sums) = (keeper.held(), keeper.frames(), keeper.sums());
         let Keeper { contents, kept, facts, parts, before, .. } = keeper;
         Self {
             start,
@@ -141,7 +142,7 @@ impl Dataflow {
             parts: parts.into(),
             before: before.into(),
             frame: contents.frame,
-            sums: contents.sums.into(),
+            sums: sums.into(),
             open_parameters: open_parameters.into(),
             is_given: false,
         }
@@ -169,21 +170,25 @@ impl Dataflow {
 
     /// Finds what is known of the value in a register before the instruction at `svma`.
     pub(crate) fn value(&self, svma: Svma, number: u16) -> Option<&Kept> {
+        self.kept.get(self.kept_at(svma, number)? as usize)
+    }
+
+    /// The place of that value among those that are kept.
+    fn kept_at(&self, svma: Svma, number: u16) -> Option<KeptIdx> {
         let into = u32::try_from(svma.0.wrapping_sub(self.start)).ok()?;
         let at = self.instructions.binary_search(&into).ok()? as u32;
         let number = u8::try_from(number).ok()?;
         let frame = self.frames.partition_point(|run| run.from <= at).checked_sub(1)?;
         let frame = self.frames.get(frame)?;
         if frame.register == Some(number) {
-            return self.kept.get(frame.value as usize);
+            return Some(frame.value);
         }
         let run = self.runs.partition_point(|first| *first <= at).checked_sub(1)? as u32;
         let behind = self
             .held
             .partition_point(|held| (held.run, held.register, held.from) <= (run, number, at));
         let held = self.held.get(behind.checked_sub(1)?)?;
-        let is_it = (held.run, held.register) == (run, number);
-        self.kept.get(held.value as usize).filter(|_| is_it)
+        ((held.run, held.register) == (run, number)).then_some(held.value)
     }
 
     /// Lists the accesses before where a register points at the instruction at `svma`, of a pointer to bytes of which there
@@ -283,13 +288,19 @@ impl Dataflow {
     /// Finds the object that the debug information says is at the sum of two registers, which no other value is.
     pub(crate) fn summed(&self, svma: Svma, sum: (u16, u16, u8)) -> Option<&Address> {
         let (base, index, scale) = (sum.0, sum.1, i64::from(sum.2));
-        let is_it = |known: &&SumFact| {
-            let is_turned = scale == 1 && known.sum == (index, base, 1);
-            known.code.contains(&svma.0) && (known.sum == (base, index, scale) || is_turned)
+        let held = [base, index].map(|number| self.kept_at(svma, number).unwrap_or(0));
+        let is_it = |(known, values): &&(SumFact, [KeptIdx; 2])| {
+            let turned = |is_so: bool| scale == 1 && known.sum.2 == 1 && is_so;
+            let is_here = known.code.contains(&svma.0)
+                && (known.sum == (base, index, scale) || turned(known.sum == (index, base, 1)));
+            // What is said of two values is true of them elsewhere, too.
+            let is_known = !values.contains(&0) && known.sum.2 == scale;
+            let [first, second] = held;
+            is_here || is_known && (*values == held || turned(*values == [second, first]))
         };
         let mut here = self.sums.iter().filter(is_it);
-        let address = &here.next()?.address;
-        here.all(|other| other.address == *address).then_some(address)
+        let address = &here.next()?.0.address;
+        here.all(|(other, _)| other.address == *address).then_some(address)
     }
 
     /// The variable in the frame at `slot`, and how far into it that is.
@@ -455,6 +466,17 @@ impl<'a> Keeper<'a> {
         held.sort_unstable();
         let groups = held.chunk_by(|a, b| (a.run, a.register) == (b.run, b.register));
         groups.filter(|group| group.iter().any(|held| held.value != 0)).flatten().copied().collect()
+    }
+
+    /// Keeps what is said of sums, with the values that they are of.
+    fn sums(&mut self) -> Vec<(SumFact, [KeptIdx; 2])> {
+        let facts = std::mem::take(&mut self.contents.sums).into_iter();
+        facts
+            .map(|fact| {
+                let values = fact.values.map(|values| values.map(|value| self.keep(value)));
+                (fact, values.unwrap_or_default())
+            })
+            .collect()
     }
 
     fn frames(&mut self) -> Vec<FrameRun> {

@@ -69,7 +69,7 @@ fn only_a_variable_that_is_all_of_what_was_read_is_noted_as_a_copy_of_it() {
     let rules = vec![FrameRule::Unknown; function.n_instructions()];
     let mut graph = ValueGraph::of(&function, rules, &CallEffects::default()).unwrap();
     let rdi = graph.parameter(RDI);
-    let said = find_facts(&mut graph, &around);
+    let (said, _) = find_facts(&mut graph, &around);
     graph.connect().unwrap();
     assert_eq!(said.iter().map(|said| said.variable).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
     for said in said {
@@ -106,7 +106,7 @@ fn a_variable_at_a_sum_of_registers_is_found_by_any_code_that_computes_it() {
     let rules = vec![FrameRule::Unknown; function.n_instructions()];
     let mut graph = ValueGraph::of(&function, rules, &CallEffects::default()).unwrap();
     let rax = graph.before(2, RAX);
-    let said = find_facts(&mut graph, &around);
+    let (said, summed) = find_facts(&mut graph, &around);
     graph.connect().unwrap();
     let is_it = |said: &Said| graph.canonical(said.value) == graph.canonical(rax);
     assert_eq!(
@@ -121,6 +121,43 @@ fn a_variable_at_a_sum_of_registers_is_found_by_any_code_that_computes_it() {
         [(0, false)]
     );
     // An operand scales by no more than eight.
-    typing.read_sums();
+    typing.read_sums(&summed);
     assert_eq!(typing.contents.sums.iter().map(|it| it.sum).collect::<Vec<_>>(), [(5, 4, 8)]);
+}
+
+#[test]
+fn what_is_said_of_the_sum_of_two_values_is_true_of_them_elsewhere() {
+    // 1000: mov (%rdi,%rsi,8),%rax  1004: mov 8(%rdi,%rsi,8),%rcx  1009: inc %rsi  100c: mov (%rdi,%rsi,8),%rax  1010: ret
+    let code = [
+        &[0x48, 0x8b, 0x04, 0xf7, 0x48, 0x8b, 0x4c, 0xf7, 0x08][..],
+        &[0x48, 0xff, 0xc6, 0x48, 0x8b, 0x04, 0xf7, 0xc3],
+    ];
+    let function = FunctionCode::decode(Svma(0x1000), &code.concat(), &NoBytes);
+    let program = Program::c("blank.c", "-O2 -g");
+    let (mut debug, image) = (sample::info(&program), image(&program));
+    let structures = sample::entries(&mut debug, &[gimli::DW_TAG_structure_type]);
+    let type_die = structures.into_iter().find(|die| debug.layout(*die).size != 0).unwrap();
+    let place = VariablePlace::Sum { base: 5, index: 4, scale: 8, offset: 0, is_place: true };
+    let variable = LocatedVariable {
+        name: "variable".into(),
+        type_die,
+        depth: 1,
+        places: vec![(0x1000..0x1004, VariablePart { place, offset: 0, n_bytes: None })],
+    };
+    let scope = FunctionScope { variables: [variable].into(), ..FunctionScope::default() };
+    let mut around =
+        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let rules = vec![FrameRule::Unknown; function.n_instructions()];
+    let mut graph = ValueGraph::of(&function, rules, &CallEffects::default()).unwrap();
+    let (_, summed) = find_facts(&mut graph, &around);
+    graph.connect().unwrap();
+    let mut typing = Typing::new(&graph, &mut around);
+    typing.read_sums(&summed);
+    typing.settle();
+    let contents = typing.end().contents;
+    let flow = Dataflow::keep(&function, &graph, contents, Vec::new());
+    let is_known = |svma| flow.summed(Svma(svma), (5, 4, 8)).is_some();
+    let known = [0x1000, 0x1004, 0x1009, 0x100c].map(is_known);
+    assert_eq!(known, [true, true, true, false], "rsi is another value then");
+    assert!(flow.summed(Svma(0x1004), (5, 4, 4)).is_none());
 }
