@@ -54,7 +54,7 @@ fn a_header_is_told_by_where_its_kin_begin() {
 
 #[test]
 fn characters_before_a_character_are_no_header() {
-    for function in ["ends", "number"] {
+    for function in ["ends", "number", "kind"] {
         let mut n = 0;
         accesses_below(function, |_, _, _, name, context| {
             assert!(name.is_none_or(|name| !name.contains("structure:")), "{name:?} {context}");

@@ -146,6 +146,11 @@ impl SiteTable {
         self.scopes.clear();
     }
 
+    /// The same, and gives up the room that it took.
+    pub(crate) fn evict(&mut self) {
+        *self = Self { n_forgotten: self.n_forgotten + 1, ..Self::default() };
+    }
+
     pub(crate) fn insert(&mut self, object: LoadObjectIdx, query: SiteQuery, mut site: Site) {
         match self.scopes.get(&site.scope) {
             Some(known) => site.scope = Arc::clone(known),

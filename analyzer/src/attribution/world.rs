@@ -138,7 +138,7 @@ impl World {
 
     /// Gives up all that workers answered and what was made of it, and the room it took.
     pub(crate) fn evict_answers(&mut self) {
-        self.sites = SiteTable::default();
+        self.sites.evict();
         self.recent_sites.forget();
         self.calls = CallSiteTable::default();
         self.call_forms = KnownAnswers::default();

@@ -78,6 +78,10 @@ impl AlignedStack {
             let mut has_changed = false;
             for (at, moved) in moves.iter().enumerate() {
                 let Some(before) = met(function, at, &known) else { continue };
+                // From there on it would be the distance from another place.
+                if *moved == StackMove::Aligned && before.is_some() {
+                    return Self::default();
+                }
                 let now = Some([before, moved.from(before)]);
                 has_changed |= known[at] != now;
                 known[at] = now;

@@ -50,6 +50,8 @@ pub(crate) struct ValueGraph {
     pub(crate) stores: Vec<Store>,
     /// Accesses to memory through one register: the register's value, and what is accessed from there.
     pub(crate) accesses: Vec<(ValueIdx, Touched)>,
+    /// Values before which the last byte is tested for a kind.
+    pub(super) kind_tested: FxHashSet<ValueIdx>,
     /// Accesses to elements that a register counts from there, which it is multiplied by the size of.
     pub(crate) counted: Vec<(ValueIdx, Touched)>,
     pub(crate) calls: Vec<Call>,

@@ -48,9 +48,9 @@ pub(crate) use congruence::Congruence;
 pub(crate) use content::{Address, Content, Origin, PointerName};
 pub(crate) use doubt::{Doubt, Standing};
 pub(crate) use offset::{Offset, gcd};
-pub(crate) use settled::{BytesBefore, Dataflow, Given};
+pub(crate) use settled::{Dataflow, Given};
 pub(crate) use typing::Surroundings;
-pub(crate) use value::Slot;
+pub(crate) use value::{BytesBefore, Slot};
 
 use crate::dwarf::code::frame::{FrameRow, FrameRule, FrameTable};
 use crate::dwarf::debug_info::DebugInfo;

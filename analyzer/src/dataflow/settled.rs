@@ -7,13 +7,13 @@ use super::fact::{Fact, Part, SumFact, all, refined};
 use super::frame_variable::{FrameVariable, FrameVariables};
 use super::graph::ValueGraph;
 use super::typing::Contents;
-use super::value::{Definition, Place, Slot, Sum, Touched, ValueIdx};
+use super::value::{BytesBefore, Definition, Place, Slot, Sum, ValueIdx};
 use crate::limit;
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::x86_64::abi::ARGUMENTS;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -70,24 +70,6 @@ pub(crate) struct Kept {
     /// Accesses before where it points, where it points to bytes.
     before: Range<u32>,
     given: Option<Given>,
-}
-
-/// An access to bytes that lie so far before where a value points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BytesBefore {
-    pub(crate) distance: u8,
-    pub(crate) n_bytes: u8,
-}
-
-impl BytesBefore {
-    /// The last byte before.
-    pub(crate) const FLAG: Self = Self { distance: 1, n_bytes: 1 };
-
-    fn of(touched: &Touched) -> Option<Self> {
-        let distance = u8::try_from(touched.displacement.checked_neg()?).ok()?;
-        let is_before = distance != 0 && touched.step == 0;
-        is_before.then_some(Self { distance, n_bytes: touched.n_bytes })
-    }
 }
 
 /// The function was entered with this value in a register, or with one that is so far from it.
@@ -359,9 +341,11 @@ impl<'a> Keeper<'a> {
     fn new(graph: &'a ValueGraph, contents: Contents) -> Self {
         let mut accesses: FxHashMap<ValueIdx, Accesses> = FxHashMap::default();
         let mut accesses_before: FxHashMap<ValueIdx, Vec<BytesBefore>> = FxHashMap::default();
+        let tested = graph.kind_tested.iter().map(|value| graph.canonical(*value));
+        let tested: FxHashSet<ValueIdx> = tested.collect();
         for (base, touched) in &graph.accesses {
             let base = graph.canonical(*base);
-            if let Some(before) = BytesBefore::of(touched) {
+            if let Some(before) = BytesBefore::of(touched).filter(|_| tested.contains(&base)) {
                 let known = accesses_before.entry(base).or_default();
                 if known.len() < limit::MAX_SHAPE_ACCESSES && !known.contains(&before) {
                     known.push(before);
@@ -418,11 +402,13 @@ impl<'a> Keeper<'a> {
         kept
     }
 
-    /// Keeps the accesses before where a value points, if that is bytes and there are several: one is that to a character.
+    /// Keeps the accesses before where a value points, if that is bytes, the last byte before is tested for a kind, and there
+    /// are several, all of which are known.
     fn keep_before(&mut self, value: ValueIdx, content: &Content) -> Range<u32> {
         let first = self.before.len() as u32;
         let is_of_bytes = matches!(content, Content::Address(address) if address.is_erased());
-        let accesses = self.accesses_before.get(&value).filter(|it| is_of_bytes && it.len() > 2);
+        let accesses = self.accesses_before.get(&value).filter(|_| is_of_bytes);
+        let accesses = accesses.filter(|it| (3..limit::MAX_SHAPE_ACCESSES).contains(&it.len()));
         self.before.extend(accesses.into_iter().flatten());
         first..self.before.len() as u32
     }

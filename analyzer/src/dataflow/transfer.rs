@@ -62,6 +62,10 @@ impl<'a> Transfer<'a> {
             let top = self.stack_top(at, 0);
             self.slots.extend(top);
         }
+        if reading.takes_stack {
+            let top = self.stack_top(at, 0);
+            self.escaped.extend(top);
+        }
         let Some(operand) = &reading.operand else { return };
         let Some(slot) = self.operand_slot(at, &operand.address) else { return };
         if operand.is_address {
@@ -140,6 +144,10 @@ impl<'a> Transfer<'a> {
         {
             let step = if index.is_some() { scale } else { 0 };
             let touched = Touched { displacement, n_bytes, kind: operand.kind, step };
+            if (displacement, n_bytes, step) == (-1, 1, 0) && self.function.tests_kind(at as usize)
+            {
+                self.graph.kind_tested.insert(base);
+            }
             match index {
                 None => self.graph.accesses.push((base, touched)),
                 // What is not scaled may be the address, and the base what is added to it.

@@ -143,6 +143,24 @@ pub(crate) struct Touched {
     pub(crate) step: u8,
 }
 
+/// An access to bytes that lie so far before where a value points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BytesBefore {
+    pub(crate) distance: u8,
+    pub(crate) n_bytes: u8,
+}
+
+impl BytesBefore {
+    /// The last byte before.
+    pub(crate) const FLAG: Self = Self { distance: 1, n_bytes: 1 };
+
+    pub(super) fn of(touched: &Touched) -> Option<Self> {
+        let distance = u8::try_from(touched.displacement.checked_neg()?).ok()?;
+        let is_before = distance != 0 && touched.step == 0;
+        is_before.then_some(Self { distance, n_bytes: touched.n_bytes })
+    }
+}
+
 /// A value that is written to memory outside the frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Store {

@@ -50,24 +50,25 @@ pub(crate) struct TriggerPlace {
     pub(crate) at: Svma,
 }
 
-/// Key of a place: load object, where the scope lies, which is kept by the place, and the addresses of the reported
-/// instruction and of the trigger.
-pub(crate) type PlaceKey = (u32, usize, u64, u64);
+/// Key of a place: load object, where the scope lies, which is kept by the place, the address of the reported instruction,
+/// and load object and address of the trigger.
+pub(crate) type PlaceKey = (u32, usize, u64, u32, u64);
 
-/// The key of a place of this scope that was reported at an address, with a trigger at an address that means the same in
-/// all samples of the load object.
+/// The key of a place of this scope that was reported at an address, with a trigger in the code of a load object.
 pub(crate) fn key(
     object: Option<LoadObjectIdx>,
     scope: &Arc<Scope>,
     reported: Option<Svma>,
-    at: Option<u64>,
+    trigger: Option<(LoadObjectIdx, Svma)>,
 ) -> PlaceKey {
-    let object = object.map_or(u32::MAX, |object| object.0);
+    let number = |object: Option<LoadObjectIdx>| object.map_or(u32::MAX, |object| object.0);
     let reported = reported.map_or(u64::MAX, |reported| reported.0);
-    (object, Arc::as_ptr(scope) as usize, reported, at.unwrap_or(u64::MAX))
+    let (of, at) = trigger.unzip();
+    let at = at.map_or(u64::MAX, |at| at.0);
+    (number(object), Arc::as_ptr(scope) as usize, reported, number(of), at)
 }
 
-/// Places of calls that are remembered: 12 KiB.
+/// Places of calls that are remembered: 8 KiB.
 const N_RECENT: usize = 256;
 
 /// Stands for the distance of a trigger that is not known: no two instructions are so far apart.
@@ -76,8 +77,8 @@ const NO_TRIGGER: u64 = 1 << 63;
 /// Stands for that of a site that had no sample yet.
 const NO_CODE: u64 = NO_TRIGGER + 1;
 
-/// Places of samples by their sites, each for the trigger that it had last. A load object's code has the same distances
-/// wherever it is mapped, so that the place is that of all processes.
+/// Places of samples by their sites, each for the trigger that it had last, if that is in the same load object: its code has
+/// the same distances wherever it is mapped, so that the place is that of all processes.
 #[derive(Debug, Default)]
 struct PlacesOfSites {
     of_site: Vec<(u64, u32)>,
@@ -134,8 +135,18 @@ impl PlaceTable {
         is_it.then_some(*place)
     }
 
-    /// Notes the place of a sample's code.
-    pub(crate) fn note_code(&mut self, code: SampledCode, generation: u64, place: u32) {
+    /// Notes the place of a sample's code, which is in `object`.
+    pub(crate) fn note_code(
+        &mut self,
+        code: SampledCode,
+        object: LoadObjectIdx,
+        generation: u64,
+        place: u32,
+    ) {
+        let trigger = self.list.get(place).and_then(|place| place.trigger.as_ref());
+        if trigger.is_some_and(|trigger| trigger.object != object) {
+            return;
+        }
         if self.of_sites.generation != generation {
             self.of_sites.generation = generation;
             self.of_sites.of_site.clear();

@@ -122,7 +122,8 @@ impl History {
             return known;
         }
         let place = self.resolved_place(sample, attribution, site, world);
-        self.places.note_code(code, generation, place);
+        let (object, _) = world.sites.code(site);
+        self.places.note_code(code, object, generation, place);
         place
     }
 
@@ -136,9 +137,8 @@ impl History {
         world: &World,
     ) -> u32 {
         let (object, ip) = world.sites.code(site);
-        let bias = user_ip(sample).0.wrapping_sub(ip.0);
-        let trigger = attribution.trigger.map(|trigger| trigger.0.wrapping_sub(bias));
         let scope = &world.sites.get(site).scope;
+        let trigger = world.trigger_place(sample, attribution);
         let key = place::key(Some(object), scope, Some(ip), trigger);
         if let Some(known) = self.places.find(key) {
             return known;
@@ -153,7 +153,7 @@ impl History {
         if self.places.is_overfull() {
             return NONE;
         }
-        let place = world.trigger_place(sample, attribution).filter(|_| !self.places.is_full());
+        let place = trigger.filter(|_| !self.places.is_full());
         let trigger = place.and_then(|(of, at)| {
             let module = match of == object {
                 true => Arc::clone(&scope.object),
@@ -200,7 +200,7 @@ impl History {
     fn call(&mut self, object: LoadObjectIdx, at: Svma, world: &World) -> u32 {
         let Some(known) = world.processes.object(object) else { return NONE };
         let scope = self.places.module(object, &known.key.path);
-        let key = place::key(Some(object), &scope, None, Some(at.0));
+        let key = place::key(Some(object), &scope, None, Some((object, at)));
         if let Some(known) = self.places.find(key) {
             return known;
         }

@@ -1,6 +1,6 @@
 //! Functions that are called back by the C library: what they are given is what was passed beside their address.
 
-use crate::dataflow::{Address, Argument, Content, Origin};
+use crate::dataflow::{Address, Argument, Content, Doubt, Origin, Standing};
 use crate::elf::linkage::LinkageSlot;
 use crate::index::load_object::LoadObjectIndex;
 use crate::known::callback::{CallsBack, HandedOn};
@@ -9,6 +9,7 @@ use crate::x86_64::abi::ARGUMENTS;
 use crate::x86_64::call_table::CallTable;
 use crate::x86_64::exit::{Destination, Exit};
 use crate::x86_64::function::FunctionCode;
+use crate::x86_64::register_use::{RegisterUse, only};
 use crate::x86_64::translation::Translator;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
@@ -35,13 +36,21 @@ impl LoadObjectIndex {
     }
 
     /// Finds what a function is given in some registers that nobody calls but the C library, which it is handed to wherever
-    /// its address is taken. Nothing, if its address is in data or known by a name: it may be called by anybody.
-    pub(crate) fn given_back(&mut self, entry: Svma, registers: &[u8]) -> Vec<Argument> {
-        let is_open = !self.code.places_of(entry).is_empty() || !self.names().at(entry).is_empty();
-        let sites: Vec<Svma> = self.addresses().to(entry).take(limit::MAX_CALLERS + 1).collect();
-        if is_open || self.addresses().is_cut() || sites.len() > limit::MAX_CALLERS {
+    /// its address is taken. Nothing, if its address is in data or known by a name, or a jump leads to it: it may be called
+    /// by anybody. `n_sites` calls are looked at.
+    pub(crate) fn given_back(
+        &mut self,
+        entry: Svma,
+        registers: &[u8],
+        n_sites: &mut usize,
+    ) -> Vec<Argument> {
+        let is_cut = self.calls().is_cut() || self.addresses().is_cut();
+        let sites: Vec<Svma> = self.addresses().to(entry).take(*n_sites + 1).collect();
+        let has_name = !self.names().at(entry).is_empty();
+        if is_cut || has_name || sites.is_empty() || sites.len() > *n_sites {
             return Vec::new();
         }
+        *n_sites -= sites.len();
         let unknown = |register: &u8| Argument { register: *register, content: Content::Bottom };
         let mut given: Vec<Argument> = registers.iter().map(unknown).collect();
         for site in sites {
@@ -54,7 +63,21 @@ impl LoadObjectIndex {
             }
         }
         given.retain(|argument| matches!(argument.content, Content::Address(_)));
-        given
+        if given.is_empty() || !self.is_only_handed(entry) { Vec::new() } else { given }
+    }
+
+    /// Tells whether nothing but instructions that take its address leads to a function.
+    fn is_only_handed(&mut self, entry: Svma) -> bool {
+        let crossings = self.code.crossings(self.frames.starts());
+        let has_jump = crossings.and_then(|it| it.jumps_to(entry)) != Some(false);
+        let data = self.code.image.segments.iter().filter(|segment| !segment.is_executable);
+        let is_searched =
+            data.map(|segment| segment.file_bytes).sum::<u64>() <= limit::MAX_POINTER_DATA_BYTES;
+        let is_held = || {
+            let known = !self.code.places_of(entry).is_empty();
+            known || !self.code.open_places(&[entry]).is_empty()
+        };
+        !has_jump && is_searched && !is_held()
     }
 
     /// Finds what a function is given by that of the library which it is handed to at `site`, where its address is taken;
@@ -66,17 +89,19 @@ impl LoadObjectIndex {
         registers: &[u8],
     ) -> Option<Vec<Option<Content>>> {
         let function = self.function(site).ok()?;
-        // Its own values are being worked out.
-        if function.index_of(entry).is_some() {
+        // Of itself the values are being worked out.
+        let is_small = function.n_instructions() <= limit::MAX_CALLER_INSTRUCTIONS;
+        if function.index_of(entry).is_some() || !is_small {
             return None;
         }
         let at = instruction_around(&function, site)?;
         let call = call_after(&function, at)?;
         let calls_back = CallsBack::named(&self.called_name(&function, call)?)?;
         let handed = ARGUMENTS[usize::from(calls_back.function)];
-        // In another register it may outlive the call.
+        // In another register, or in memory, it may outlive the call.
         let action = Translator::new(&function).action(at)?;
-        if !matches!(&action.assignments[..], [only] if only.to == handed) {
+        let is_kept = RegisterUse::of(&function).read_in(at + 1..call + 1) & only(handed) != 0;
+        if is_kept || !matches!(&action.assignments[..], [taken] if taken.to == handed) {
             return None;
         }
         let svma = function.svma(call)?;
@@ -149,6 +174,11 @@ fn call_after(function: &FunctionCode, at: usize) -> Option<usize> {
 fn element(array: &Content, size: &Content) -> Option<Content> {
     let (Content::Address(address), Content::Constant(size)) = (array, size) else { return None };
     let Origin::Object(layout) = &address.origin else { return None };
+    // Behind a structure may be what it is the header of.
+    let doubts = [Doubt::Which, Doubt::Beyond, Doubt::Owner, Doubt::Whole];
+    if doubts.into_iter().any(|doubt| address.has(doubt)) || address.standing == Standing::Aside {
+        return None;
+    }
     let element = layout.innermost_element();
     let is_whole = u64::try_from(*size).is_ok_and(|size| size == element.size) && *size != 0;
     let start = address.offset.only()?.checked_rem(*size)?;

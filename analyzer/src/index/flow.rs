@@ -118,7 +118,7 @@ impl LoadObjectIndex {
         };
         let sites: Vec<Svma> = self.calls().to(entry).take(limit::MAX_CALLERS).collect();
         if sites.is_empty() {
-            return self.given_back(entry, open);
+            return self.given_back(entry, open, n_sites);
         }
         let unknown = |register: &u8| Argument { register: *register, content: Content::Bottom };
         let mut given: Vec<Argument> = open.iter().map(unknown).collect();

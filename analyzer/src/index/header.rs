@@ -5,15 +5,17 @@ use crate::dwarf::layout::leading_header::LeadingHeader;
 use crate::index::site::TypeAnswer;
 use crate::index::type_path::{TypePath, named};
 use crate::types::data_object::Root;
+use crate::types::layout::Member;
 use crate::x86_64::access::MemoryAccess;
 
-/// Headers of a kind of which an access tells that can be to no other of them: one may be anything.
-const N_TOLD: usize = 2;
+/// Headers of a kind whose member of one name has to be accessed: a header for short texts, for longer ones, for the longest.
+/// Ends of texts are compared by the word, too, and one or two such words may lie as members do.
+const N_TOLD: usize = 3;
 
 impl TypePath<'_> {
     /// Answers by the header that ends where a pointer to bytes points. No type says that one is there; a function tells,
-    /// which reads a flag byte just before and goes on to members of several headers of the unit that end in that flag, each
-    /// at the distance and in the width that are its own.
+    /// which tests the byte just before for a kind and goes on to the member of one name of several headers of the unit that
+    /// end in such a byte, each at the distance and in the width that are its own.
     pub(crate) fn header_answer(
         &mut self,
         access: &MemoryAccess,
@@ -39,40 +41,38 @@ impl TypePath<'_> {
         let mut told = kinds.filter(|kin| are_told(kin, before));
         let kin = told.next().filter(|_| told.next().is_none())?;
         // Where several have the same there, what else is known of the address tells.
-        let (header, place) = only_with(&kin, distance, u64::from(access.size))?;
-        Some(named(&header.layout, Root::Pointer(""), place, access))
+        let (header, member) = only_with(&kin, distance, u64::from(access.size))?;
+        Some(named(&header.layout, Root::Pointer(""), member.offset, access))
     }
 }
 
-/// Tells whether accesses before a pointer are to headers of this kind: each is to a member of one, and some can be to no
-/// other one. Characters are looked at one by one: words are too.
+/// Tells whether accesses before a pointer are to headers of this kind: each is to a member of one, and those of one name are
+/// told for several.
 fn are_told(kin: &[&LeadingHeader], before: &[BytesBefore]) -> bool {
-    let mut told: Vec<u64> = Vec::new();
-    let mut has_word = false;
+    let mut told: Vec<(&str, u64)> = Vec::new();
     for access in before.iter().filter(|it| **it != BytesBefore::FLAG) {
         let (distance, n_bytes) = (access.distance.into(), access.n_bytes.into());
-        if !kin.iter().any(|it| it.place_before_end(distance, n_bytes).is_some()) {
+        if !kin.iter().any(|it| it.member_before_end(distance, n_bytes).is_some()) {
             return false;
         }
-        if let Some((header, _)) = only_with(kin, distance, n_bytes) {
-            told.push(header.layout.fingerprint);
-            has_word |= n_bytes > 1;
+        if let Some((header, member)) = only_with(kin, distance, n_bytes) {
+            told.push((&member.name, header.layout.fingerprint));
         }
     }
     told.sort_unstable();
     told.dedup();
-    told.len() >= N_TOLD && has_word
+    told.chunk_by(|one, other| one.0 == other.0).any(|of_name| of_name.len() >= N_TOLD)
 }
 
-/// The only header that has a member at a distance before its end, and the member's place.
+/// The only header that has a member at a distance before its end, and the member.
 fn only_with<'a>(
     kin: &[&'a LeadingHeader],
     distance: u64,
     n_bytes: u64,
-) -> Option<(&'a LeadingHeader, u64)> {
+) -> Option<(&'a LeadingHeader, &'a Member)> {
     let mut fitting =
-        kin.iter().filter_map(|it| Some((*it, it.place_before_end(distance, n_bytes)?)));
-    let (header, place) = fitting.next()?;
+        kin.iter().filter_map(|it| Some((*it, it.member_before_end(distance, n_bytes)?)));
+    let (header, member) = fitting.next()?;
     let is_same = |other: &LeadingHeader| other.layout.fingerprint == header.layout.fingerprint;
-    fitting.all(|(other, _)| is_same(other)).then_some((header, place))
+    fitting.all(|(other, _)| is_same(other)).then_some((header, member))
 }

@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 /// Most keys of one question.
 pub(crate) const MAX_KEYS: usize = 6;
 
-/// Groups that are remembered: 16 KiB.
+/// Groups that are remembered: 18 KiB.
 const N_RECENT: usize = 256;
 
 /// Sums over samples.

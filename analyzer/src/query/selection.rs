@@ -90,7 +90,8 @@ impl<'a> SelectedRows<'a> {
         let chunk = &view.kept.chunks[chunk];
         self.held.clear();
         for (row, time_ns) in chunk.times_ns().iter().enumerate() {
-            if (from_ns..to_ns).contains(time_ns) {
+            // The end is not in the span, unless it has none.
+            if from_ns <= *time_ns && (*time_ns < to_ns || to_ns == u64::MAX) {
                 self.held.push(row as u16);
                 self.reach.first_ns = self.reach.first_ns.min(*time_ns);
                 self.reach.last_ns = self.reach.last_ns.max(*time_ns);

@@ -35,6 +35,8 @@ pub(crate) struct Reading {
     pub(crate) operand: Option<MemoryOperand>,
     /// It takes a pointer's bytes from the top of the stack.
     pub(crate) pops: bool,
+    /// It takes the stack's own address: `mov %rsp,%rdi`.
+    pub(crate) takes_stack: bool,
     /// It moves a lane of a vector register to a general one.
     pub(crate) takes_lane: bool,
 }

@@ -20,6 +20,7 @@ pub mod function;
 mod guard;
 pub mod image_bytes;
 mod jump_table;
+pub(crate) mod kind_test;
 pub mod moved_value;
 pub mod outline;
 pub mod pointer;

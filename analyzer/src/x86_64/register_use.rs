@@ -7,6 +7,7 @@ use super::exit::Exit;
 use super::function::FunctionCode;
 use crate::limit;
 use iced_x86::{InstructionInfoFactory, OpAccess};
+use std::ops::Range;
 
 /// A set of general registers, a bit each by their DWARF numbers.
 pub(crate) type Registers = u16;
@@ -66,6 +67,11 @@ impl RegisterUse {
             found
         });
         Self(instructions.collect())
+    }
+
+    /// The registers that the instructions in a range, by their indices, read.
+    pub(crate) fn read_in(&self, range: Range<usize>) -> Registers {
+        self.0.get(range).unwrap_or_default().iter().fold(0, |all, it| all | it.reads)
     }
 
     /// The registers that its instructions change; what it calls may change more.

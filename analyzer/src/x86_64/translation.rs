@@ -90,7 +90,9 @@ fn reading(here: &Instruction) -> Reading {
         is_address,
     });
     let pops = here.mnemonic() == Mnemonic::Pop;
-    Reading { operand, pops, takes_lane: vector::takes_lane(here) }
+    let is_stack = |operand: u32| here.op_register(operand) == iced_x86::Register::RSP;
+    let takes_stack = here.mnemonic() == Mnemonic::Mov && is_stack(1);
+    Reading { operand, pops, takes_stack, takes_lane: vector::takes_lane(here) }
 }
 
 fn register_or_number(here: &Instruction, operand: u32) -> Source {

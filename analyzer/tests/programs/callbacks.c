@@ -30,6 +30,9 @@ BACK int of_two(const void *a, const void *b) { return (*(const long *)a > *(con
 BACK int in_table(const void *a, const void *b) { return (*(const long *)a < *(const long *)b); }
 BACK int of_halves(const void *a, const void *b) { return *(const long *)a >= *(const long *)b; }
 BACK int of_anybody(const void *a, const void *b) { return *(const long *)a <= *(const long *)b; }
+/* Kept by somebody else, too. */
+BACK int kept(const void *a, const void *b) { return *(const long *)a != *(const long *)b; }
+int (*volatile saved)(const void *, const void *);
 int (*volatile table[])(const void *, const void *) = {in_table};
 struct other others[8];
 
@@ -53,6 +56,10 @@ FUNCTION __attribute__((noinline)) void sort_both(struct item *items, size_t n) 
 FUNCTION __attribute__((noinline)) void sort_by_table(struct item *items, size_t n) {
     qsort(items, n, sizeof *items, in_table);
 }
+FUNCTION __attribute__((noinline)) void sort_and_keep(struct item *items, size_t n) {
+    saved = kept;
+    qsort(items, n, sizeof *items, kept);
+}
 FUNCTION __attribute__((noinline)) void sort_halves(struct item *items, size_t n) {
     qsort(items, 2 * n, sizeof *items / 2, of_halves);
 }
@@ -66,7 +73,7 @@ int main(void) {
     for (int i = 0; i < 4; i++) pointers[i] = &items[i];
     print_image();
     MEMBER(struct item, key); MEMBER(struct item, weight); MEMBER(struct work, n_done);
-    sort(items, 4); sort_pointers(pointers, 4); run(&work); sort_both(items, 4); sort_by_table(items, 4);
+    sort(items, 4); sort_pointers(pointers, 4); run(&work); sort_both(items, 4); sort_by_table(items, 4); sort_and_keep(items, 4);
     sort_halves(items, 4); sort_any(items, 4, sizeof *items);
     return find(items, 4, &items[2]) == 0 || table[0](items, items);
 }

@@ -29,6 +29,11 @@ FUNCTION __attribute__((noinline)) int number(const char *s) {
     return s[-1] == '\n' ? word : s[-4];
 }
 
+/* Ends of names, which are compared by the word. */
+FUNCTION __attribute__((noinline)) int kind(const char *end) {
+    return !memcmp(end - 3, ".gz", 3) || !memcmp(end - 5, ".html", 5) || end[-2] == '~';
+}
+
 int main(void) {
     struct pair pair = {1, 2};
     struct entry entry = {1, 2};
@@ -40,5 +45,5 @@ int main(void) {
     SIZE(struct head8); SIZE(struct head16); SIZE(struct head32);
     MEMBER(struct head8, len); MEMBER(struct head16, len); MEMBER(struct head32, len);
     MEMBER(struct head8, room); MEMBER(struct head16, room); MEMBER(struct head32, room);
-    return length(at) + room(at) + (size_t)ends(at) + (size_t)number(at) + pair.last + entry.type == 0;
+    return length(at) + room(at) + (size_t)ends(at) + (size_t)number(at) + (size_t)kind(at) + pair.last + entry.type == 0;
 }

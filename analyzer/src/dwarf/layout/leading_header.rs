@@ -35,11 +35,12 @@ impl LeadingHeader {
         flag.map(|flag| &flag.name)
     }
 
-    /// The place of the member that begins so many bytes before the header's end and has this size.
-    pub(crate) fn place_before_end(&self, distance: u64, n_bytes: u64) -> Option<u64> {
+    /// The member that begins so many bytes before the header's end and has this size.
+    pub(crate) fn member_before_end(&self, distance: u64, n_bytes: u64) -> Option<&Member> {
         let place = self.layout.size.checked_sub(distance)?;
-        let is_it = |it: &Member| it.bits.is_none() && it.byte_range() == (place, place + n_bytes);
-        self.members().iter().any(is_it).then_some(place)
+        let end = place.checked_add(n_bytes)?;
+        let is_it = |it: &&Member| it.bits.is_none() && it.byte_range() == (place, end);
+        self.members().iter().find(is_it)
     }
 }
 
@@ -49,7 +50,7 @@ fn is_flag(member: &Member, end: u64) -> bool {
 }
 
 impl DebugInfo {
-    /// The structures of a unit that may be headers.
+    /// The structures of a unit that may be headers; none where they are too many.
     pub(crate) fn headers_of(&mut self, unit_idx: UnitIdx) -> Arc<[LeadingHeader]> {
         if let Some(known) = self.containers.headers.get(&unit_idx) {
             return known;
@@ -65,7 +66,9 @@ impl DebugInfo {
                 continue;
             }
             found.extend(LeadingHeader::of(self.layout(die)));
-            if found.len() >= limit::MAX_HEADERS {
+            if found.len() > limit::MAX_HEADERS {
+                // Of some of them nothing can be told: the others may fit, too.
+                found.clear();
                 break;
             }
         }
