@@ -1,23 +1,19 @@
 //! What functions are given that the C library calls back, by the type path alone.
 
-use crate::support::program::{Program, has_memory_operand, has_tool};
+use crate::support::program::{Program, builds, has_memory_operand};
 use crate::support::session::{Session, with};
-use dataspace_analyzer::attribution::world::Paths;
-use dataspace_analyzer::session::analyzer::Config;
 use dataspace_proto::sample_line::SampleLine;
 
 /// The answers to the accesses of a function through the registers that arguments are passed in, by build.
 fn answers(function: &str, mut check: impl FnMut(&SampleLine, u64, &str)) {
-    let compilers = ["gcc", "clang"].into_iter().filter(|compiler| has_tool(compiler));
-    let builds = [
+    let flags = [
         "-O2 -g -fPIE -pie",
         "-O1 -g -gdwarf-4 -fno-pie -no-pie",
         "-O3 -g -fPIE -pie -Wl,-z,pack-relative-relocs",
     ];
-    for (compiler, flags) in compilers.flat_map(|it| builds.map(|flags| (it, flags))) {
+    for (compiler, flags) in builds(flags) {
         let program = Program::compile(compiler, "callbacks.c", flags);
-        let config = Config { paths: Paths::Type, ..Config::default() };
-        let mut session = Session::configured(&program, config);
+        let mut session = Session::of_type_path(&program);
         let mut n = 0;
         for access in program.function(function).iter().filter(|it| has_memory_operand(it)) {
             if access.memory_base() == iced_x86::Register::RSP {

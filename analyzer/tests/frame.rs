@@ -1,9 +1,7 @@
 //! Variables in a function's frame, and what of a frame is no variable.
 
-use crate::support::program::{Program, has_memory_operand, has_tool};
+use crate::support::program::{Program, builds, has_memory_operand};
 use crate::support::session::{Session, object, with};
-use dataspace_analyzer::attribution::world::Paths;
-use dataspace_analyzer::session::analyzer::Config;
 use dataspace_proto::register::Register::{Rbp, Rdi, Rsi, Rsp};
 
 /// Somewhere on a stack that no mapping names.
@@ -93,12 +91,9 @@ fn locals_are_named_by_their_place_in_the_frame() {
 
 #[test]
 fn locals_of_an_aligned_frame_are_named_without_an_address() {
-    let compilers = ["gcc", "clang"].into_iter().filter(|compiler| has_tool(compiler));
-    let builds = compilers.flat_map(|it| ["-O2 -g", "-O1 -g -gdwarf-4", "-O3 -g"].map(|f| (it, f)));
-    for (compiler, flags) in builds {
+    for (compiler, flags) in builds(["-O2 -g", "-O1 -g -gdwarf-4", "-O3 -g"]) {
         let program = Program::compile(compiler, "places.c", flags);
-        let config = Config { paths: Paths::Type, ..Config::default() };
-        let mut session = Session::configured(&program, config);
+        let mut session = Session::of_type_path(&program);
         let (mut n_here, mut n_sums, mut n_lines) = (0, 0, 0);
         let code = program.function("aligned");
         let is_aligning = |it: &&iced_x86::Instruction| it.mnemonic() == iced_x86::Mnemonic::And;

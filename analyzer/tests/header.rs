@@ -1,18 +1,13 @@
 //! Headers that lie before the address by which what they are of is known.
 
-use crate::support::program::{Program, has_memory_operand, has_tool};
+use crate::support::program::{Program, builds, has_memory_operand};
 use crate::support::session::{Session, object, with};
-use dataspace_analyzer::attribution::world::Paths;
-use dataspace_analyzer::session::analyzer::Config;
 
 /// Each build, and for each access below its base in a function: the distance, the size, and what it is to.
 fn accesses_below(function: &str, mut check: impl FnMut(&Program, i64, u64, Option<&str>, &str)) {
-    let compilers = ["gcc", "clang"].into_iter().filter(|compiler| has_tool(compiler));
-    let builds = compilers.flat_map(|it| ["-O2 -g", "-O1 -g -gdwarf-4", "-O3 -g"].map(|f| (it, f)));
-    for (compiler, flags) in builds {
+    for (compiler, flags) in builds(["-O2 -g", "-O1 -g -gdwarf-4", "-O3 -g"]) {
         let program = Program::compile(compiler, "headers.c", flags);
-        let config = Config { paths: Paths::Type, ..Config::default() };
-        let mut session = Session::configured(&program, config);
+        let mut session = Session::of_type_path(&program);
         for access in program.function(function).iter().filter(|it| has_memory_operand(it)) {
             let displacement = access.memory_displacement64().cast_signed();
             if access.memory_base() != iced_x86::Register::RDI || displacement >= 0 {

@@ -1,6 +1,6 @@
 //! Values that instructions move, held to the memory of programs that are executed step by step.
 
-use crate::support::program::{Program, has_tool};
+use crate::support::program::{Program, builds};
 use crate::truth::trace::CodeBytes;
 use crate::truth::tracee::{self, Outcome, Tracee};
 use crate::truth::undo::OneInstruction;
@@ -90,8 +90,7 @@ fn walk(tracee: &Tracee, counts: &mut BTreeMap<&'static str, u64>) -> Result<Vec
 #[test]
 fn moved_values_are_those_that_memory_had_and_has() {
     tracee::stay_on(0);
-    let compilers = ["gcc", "clang"].into_iter().filter(|compiler| has_tool(compiler));
-    for (compiler, flags) in compilers.flat_map(|it| [(it, "-O2"), (it, "-O0")]) {
+    for (compiler, flags) in builds(["-O2", "-O0"]) {
         let program = Program::compile(compiler, "moved.c", flags);
         let mut counts = BTreeMap::new();
         let (main, _) = program.function_range("main");

@@ -2,15 +2,10 @@
 //! packages of them, supplementary files.
 
 use crate::support::parts::{build, check, misses, readelf};
-use crate::support::program::{Program, has_tool, run};
+use crate::support::program::{Program, compilers, has_tool, run};
 use crate::support::session::TestFiles;
 use object::{Object as _, ObjectSection as _};
 use std::process::Command;
-
-/// Compilers that are here: gcc always is.
-fn compilers() -> impl Iterator<Item = &'static str> {
-    ["gcc", "clang"].into_iter().filter(|compiler| has_tool(compiler))
-}
 
 #[test]
 fn two_units_in_one_file_are_read() {

@@ -3,8 +3,6 @@
 use crate::hostile::{ask, attribute};
 use crate::support::program::{Program, has_memory_operand, has_tool, run};
 use crate::support::session::{Hand, Session, object, with};
-use dataspace_analyzer::attribution::world::Paths;
-use dataspace_analyzer::session::analyzer::Config;
 use dataspace_proto::register::Register;
 use iced_x86::{Instruction, Register as CodeRegister};
 use std::collections::BTreeMap;
@@ -121,8 +119,7 @@ fn check_accesses(
 /// Holds all functions of the C++ library, wherever it is, to what the compiler says of their types.
 fn check_library(library: &Program, program: &Program) {
     // What the accesses before say of the same memory is left out.
-    let config = Config { paths: Paths::Type, ..Config::default() };
-    let mut session = Session::configured(program, config);
+    let mut session = Session::of_type_path(program);
     let named = Named::of(program, &mut session);
     assert!(named.tree[&program.truth("TreeNode._M_left")].ends_with(" _M_left}"));
     for symbol in TREE {

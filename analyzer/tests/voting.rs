@@ -2,8 +2,6 @@
 
 use crate::support::program::{Program, run, source};
 use crate::support::session::{Hand, PID, Session, object, with};
-use dataspace_analyzer::attribution::world::Paths;
-use dataspace_analyzer::session::analyzer::Config;
 use dataspace_proto::record::{Comm, Exit, FileIdentity, Record};
 use dataspace_proto::register::Register::{Rdi, Rsp};
 use dataspace_proto::sample_line::{AddressSource, Evidence, SampleLine};
@@ -200,8 +198,7 @@ fn the_stack_and_the_type_path_alone_have_no_votes() {
     case.key("typed", on_stack);
     assert_eq!(object(&case.count("plain", on_stack)), "unascertainable");
     let alone = case.at("alone");
-    let config = Config { paths: Paths::Type, ..Config::default() };
-    case.session = Session::configured(&case.program, config);
+    case.session = Session::of_type_path(&case.program);
     case.key("typed", alone);
     case.key("typed", alone);
     assert_eq!(object(&case.count("plain", alone)), "unascertainable");

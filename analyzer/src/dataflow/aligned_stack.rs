@@ -70,8 +70,8 @@ impl AlignedStack {
             return Self::default();
         }
         let n = function.n_instructions();
-        let lost = |at| translator.action(at).map_or(StackMove::Lost, |it| StackMove::of(&it));
-        let moves: Vec<StackMove> = (0..n).map(lost).collect();
+        let moved = |at| translator.action(at).map_or(StackMove::Lost, |it| StackMove::of(&it));
+        let moves: Vec<StackMove> = (0..n).map(moved).collect();
         // `None` is an instruction that no way has led to yet.
         let mut known: Vec<Option<[Option<i64>; 2]>> = vec![None; n];
         for _ in 0..limit::MAX_SIMPLIFICATIONS {

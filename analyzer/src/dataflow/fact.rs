@@ -2,7 +2,6 @@
 
 use super::content::{Address, Better, Content, Origin, either};
 use super::doubt::{Doubt, Standing};
-use super::value::ValueIdx;
 use crate::types::layout::Layout;
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,8 +46,6 @@ pub(crate) struct SumFact {
     pub(crate) code: Range<u64>,
     /// The registers, by their DWARF numbers, and the factor of the second.
     pub(crate) sum: (u16, u16, i64),
-    /// The values of the two where it is said first: it holds of them wherever they are.
-    pub(crate) values: Option<[ValueIdx; 2]>,
     /// The address with no number added.
     pub(crate) address: Address,
 }

@@ -56,11 +56,7 @@ impl Typing<'_, '_> {
 
     /// The place that the stack pointer points to in most of a range of code.
     fn top_in(&self, code: &Range<u64>) -> Option<Slot> {
-        let top = |at: usize| {
-            let rule = *self.graph.frames.get(at)?;
-            let by_rule = Slot::of(rule, Base::Register(STACK_POINTER), 0);
-            by_rule.or_else(|| self.graph.aligned_stack.slot(at as u32, 0))
-        };
+        let top = |at: usize| self.graph.slot(at as u32, STACK_POINTER, 0);
         most(self.instructions(code).map(top))
     }
 

@@ -7,7 +7,9 @@ use super::call_effect::CallEffects;
 use super::transfer::Transfer;
 use super::value::{Call, Definition, Frame, Place, Slot, Store, Sum, Touched, ValueIdx};
 use crate::dwarf::code::frame::FrameRule;
+use crate::dwarf::variable::location::Base;
 use crate::limit;
+use crate::x86_64::abi::STACK_POINTER;
 use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
@@ -115,6 +117,15 @@ impl ValueGraph {
         let value = self.define(definition);
         self.shared.insert(key, value);
         value
+    }
+
+    /// The place in the frame that is so far from where a register, by its DWARF number, points before the instruction at
+    /// `at`.
+    pub(super) fn slot(&self, at: u32, register: u16, displacement: i64) -> Option<Slot> {
+        let rule = *self.frames.get(at as usize)?;
+        let by_rule = Slot::of(rule, Base::Register(register), displacement);
+        let is_stack = register == STACK_POINTER;
+        by_rule.or_else(|| self.aligned_stack.slot(at, displacement).filter(|_| is_stack))
     }
 
     /// An address in the frame.
@@ -452,14 +463,11 @@ fn runs(function: &FunctionCode) -> (Vec<u32>, Vec<Vec<RunEntry>>) {
 /// Tells whether only the instruction before leads to one, which may be a call that returns.
 fn is_straight(function: &FunctionCode, at: usize) -> bool {
     let entrances = function.entrances(at);
-    if entrances.is_entry || entrances.is_landing_pad || entrances.is_unknown {
-        return false;
+    if !entrances.is_return {
+        return function.is_after_one(at);
     }
-    match (function.predecessors(at), entrances.is_return) {
-        ([before], false) => before.from as usize + 1 == at,
-        ([], true) => is_behind_call(function, at),
-        _ => false,
-    }
+    let is_other = entrances.is_entry || entrances.is_landing_pad || entrances.is_unknown;
+    !is_other && function.predecessors(at).is_empty() && is_behind_call(function, at)
 }
 
 fn is_behind_call(function: &FunctionCode, at: usize) -> bool {

@@ -420,7 +420,7 @@ impl Typing<'_, '_> {
                     let address = address.shifted(offset.wrapping_neg());
                     let (code, sum) = (code.clone(), (base, index, scale));
                     let values = summed.get(&(variable, place)).copied();
-                    self.contents.sums.push(SumFact { code, sum, values, address });
+                    self.contents.sums.push((SumFact { code, sum, address }, values));
                 }
             }
         }

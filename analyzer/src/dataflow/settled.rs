@@ -458,8 +458,8 @@ impl<'a> Keeper<'a> {
     fn sums(&mut self) -> Vec<(SumFact, [KeptIdx; 2])> {
         let facts = std::mem::take(&mut self.contents.sums).into_iter();
         facts
-            .map(|fact| {
-                let values = fact.values.map(|values| values.map(|value| self.keep(value)));
+            .map(|(fact, values)| {
+                let values = values.map(|values| values.map(|value| self.keep(value)));
                 (fact, values.unwrap_or_default())
             })
             .collect()
@@ -492,9 +492,8 @@ mod tests {
         let n = |len: usize| 0..len as u32;
         let (of_facts, of_parts) = (n(facts.len()), n(parts.len()));
         let accesses = Accesses::None;
-        let (facts_of, parts_of, before) = (of_facts, of_parts, 0..0);
-        let kept =
-            Kept { content, facts: facts_of, parts: parts_of, accesses, before, given: None };
+        let (before, given) = (0..0, None);
+        let kept = Kept { content, facts: of_facts, parts: of_parts, accesses, before, given };
         Dataflow {
             start: 0x1000,
             instructions: Box::new([0, 1, 2, 3]),

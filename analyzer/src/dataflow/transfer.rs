@@ -5,7 +5,6 @@ use super::call_effect::CallEffects;
 use super::graph::ValueGraph;
 use super::sum::number;
 use super::value::{Definition, Place, Slot, Store, Sum, Touched, ValueIdx};
-use crate::dwarf::variable::location::Base;
 use crate::x86_64::abi::{POINTER_BYTES, RETURNED, STACK_POINTER};
 use crate::x86_64::access::{AddressOperand, SegmentBase};
 use crate::x86_64::action::{Action, Assignment, Expression, Reading, Source, Stored, Width};
@@ -81,21 +80,11 @@ impl<'a> Transfer<'a> {
         if address.index.is_some() || address.segment != SegmentBase::Flat {
             return None;
         }
-        self.slot(at, number(base)?, address.displacement)
+        self.graph.slot(at, number(base)?.into(), address.displacement)
     }
 
-    /// The place in the frame that is so far from where a register points.
-    fn slot(&mut self, at: u32, register: u8, displacement: i64) -> Option<Slot> {
-        let rule = *self.graph.frames.get(at as usize)?;
-        let register = u16::from(register);
-        Slot::of(rule, Base::Register(register), displacement).or_else(|| {
-            let is_aligned = register == STACK_POINTER;
-            is_aligned.then(|| self.graph.aligned_stack.slot(at, displacement))?
-        })
-    }
-
-    fn stack_top(&mut self, at: u32, displacement: i64) -> Option<Slot> {
-        self.slot(at, STACK_POINTER as u8, displacement)
+    fn stack_top(&self, at: u32, displacement: i64) -> Option<Slot> {
+        self.graph.slot(at, STACK_POINTER, displacement)
     }
 
     fn step(&mut self, at: u32, action: &Action) {

@@ -40,7 +40,8 @@ pub(crate) struct Contents {
     pub(crate) hints: FxHashMap<ValueIdx, Content>,
     pub(super) frame: FrameVariables,
     pub(crate) parts: FxHashMap<ValueIdx, Vec<Part>>,
-    pub(crate) sums: Vec<SumFact>,
+    /// Each with the values of its registers where it is said first: it holds of them wherever they are.
+    pub(crate) sums: Vec<(SumFact, Option<[ValueIdx; 2]>)>,
     returned: FxHashMap<u32, Content>,
 }
 

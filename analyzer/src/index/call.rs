@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub(crate) struct CallCache {
     names: Option<EntryNames>,
     pub(crate) jumps: JumpCache,
-    pub(crate) calls: Option<CallTable>,
+    calls: Option<CallTable>,
     pub(crate) addresses: Option<CallTable>,
     /// By the function's first instruction.
     sums: FxHashMap<Svma, Option<Box<ArgumentSums>>>,
@@ -101,6 +101,14 @@ impl LoadObjectIndex {
         function.index_of(start).filter(|at| is_entered(*at))?;
         let jumps = function.jumps_out()?;
         Some((function, jumps))
+    }
+
+    /// The direct calls and jumps of the load object.
+    pub(crate) fn calls(&mut self) -> &CallTable {
+        let (code, frames) = (&self.code, &self.frames);
+        self.call_cache.calls.get_or_insert_with(|| {
+            CallTable::read(code.executable_ranges(), &code.function_starts(frames.starts()), code)
+        })
     }
 
     pub(crate) fn names(&mut self) -> &EntryNames {

@@ -1,13 +1,14 @@
 //! Functions that are called back by the C library: what they are given is what was passed beside their address.
 
 use crate::dataflow::{Address, Argument, Content, Doubt, Origin, Standing};
-use crate::elf::linkage::LinkageSlot;
+use crate::index::call_site::CalleeAddress;
+use crate::index::flow::PassedByAll;
 use crate::index::load_object::LoadObjectIndex;
 use crate::known::callback::{CallsBack, HandedOn};
 use crate::limit;
 use crate::x86_64::abi::ARGUMENTS;
 use crate::x86_64::call_table::CallTable;
-use crate::x86_64::exit::{Destination, Exit};
+use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::register_use::{RegisterUse, only};
 use crate::x86_64::translation::Translator;
@@ -15,14 +16,6 @@ use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
 impl LoadObjectIndex {
-    /// The direct calls and jumps of the load object.
-    pub(crate) fn calls(&mut self) -> &CallTable {
-        let (code, frames) = (&self.code, &self.frames);
-        self.call_cache.calls.get_or_insert_with(|| {
-            CallTable::read(code.executable_ranges(), &code.function_starts(frames.starts()), code)
-        })
-    }
-
     /// The instructions that take the address of a function.
     fn addresses(&mut self) -> &CallTable {
         let (code, frames) = (&self.code, &self.frames);
@@ -51,18 +44,14 @@ impl LoadObjectIndex {
             return Vec::new();
         }
         *n_sites -= sites.len();
-        let unknown = |register: &u8| Argument { register: *register, content: Content::Bottom };
-        let mut given: Vec<Argument> = registers.iter().map(unknown).collect();
+        let mut passed = PassedByAll::new(registers);
         for site in sites {
-            let Some(passed) = self.given_back_at(site, entry, registers) else {
+            let Some(here) = self.given_back_at(site, entry, registers) else {
                 return Vec::new();
             };
-            for (Argument { content, .. }, passed) in given.iter_mut().zip(passed) {
-                let passed = passed.unwrap_or(Content::Top);
-                *content = std::mem::replace(content, Content::Bottom).join(passed);
-            }
+            passed.add(here);
         }
-        given.retain(|argument| matches!(argument.content, Content::Address(_)));
+        let given = passed.addresses();
         if given.is_empty() || !self.is_only_handed(entry) { Vec::new() } else { given }
     }
 
@@ -96,7 +85,15 @@ impl LoadObjectIndex {
         }
         let at = instruction_around(&function, site)?;
         let call = call_after(&function, at)?;
-        let calls_back = CallsBack::named(&self.called_name(&function, call)?)?;
+        let name = match self.target(function.destination(call)) {
+            CalleeAddress::Named(name) => name,
+            CalleeAddress::At(starts) => match starts[..] {
+                [start] => Arc::clone(self.names().at(start).first()?),
+                _ => return None,
+            },
+            CalleeAddress::Unknown => return None,
+        };
+        let calls_back = CallsBack::named(&name)?;
         let handed = ARGUMENTS[usize::from(calls_back.function)];
         // In another register, or in memory, it may outlive the call.
         let action = Translator::new(&function).action(at)?;
@@ -128,21 +125,6 @@ impl LoadObjectIndex {
         self.keep_dataflow(svma, caller);
         given
     }
-
-    /// The name of the function that is called, or jumped to, by the instruction at `at`.
-    fn called_name(&mut self, function: &FunctionCode, at: usize) -> Option<Arc<str>> {
-        let slot = match function.destination(at)? {
-            Destination::Slot(slot) => slot,
-            Destination::Code(start) => match self.code.linkage_slot(start) {
-                Some(slot) => slot,
-                None => return self.names().at(start).first().cloned(),
-            },
-        };
-        match self.code.linkage().at(slot)? {
-            LinkageSlot::Address(name) => Some(Arc::clone(name)),
-            _ => None,
-        }
-    }
 }
 
 /// The instruction that a byte is of.
@@ -154,9 +136,7 @@ fn instruction_around(function: &FunctionCode, byte: Svma) -> Option<usize> {
 /// The call, or the jump out of the function, that the instruction at `at` leads to and nothing else does.
 fn call_after(function: &FunctionCode, at: usize) -> Option<usize> {
     for next in at + 1..(at + 1 + limit::MAX_PASSED_BEFORE_CALL).min(function.n_instructions()) {
-        let is_straight = matches!(function.predecessors(next), [from] if from.from as usize + 1 == next)
-            && !function.entrances(next).is_any();
-        if !is_straight {
+        if !function.is_after_one(next) {
             return None;
         }
         match function.exit(next) {

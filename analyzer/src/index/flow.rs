@@ -11,6 +11,36 @@ use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
+/// Arguments that a function is given in some registers, whoever calls it.
+pub(crate) struct PassedByAll(Vec<Argument>);
+
+impl PassedByAll {
+    /// No caller yet.
+    pub(crate) fn new(registers: &[u8]) -> Self {
+        let nothing = |register: &u8| Argument { register: *register, content: Content::Bottom };
+        Self(registers.iter().map(nothing).collect())
+    }
+
+    /// Adds what one caller passes. What is not known of it may be anything.
+    pub(crate) fn add(&mut self, passed: Vec<Option<Content>>) {
+        for (Argument { content, .. }, passed) in self.0.iter_mut().zip(passed) {
+            let passed = passed.unwrap_or(Content::Top);
+            *content = std::mem::replace(content, Content::Bottom).join(passed);
+        }
+    }
+
+    /// Tells whether nothing more can come of it.
+    fn is_hopeless(&self) -> bool {
+        self.0.iter().all(|argument| argument.content == Content::Top)
+    }
+
+    /// The arguments that are addresses for all of them.
+    pub(crate) fn addresses(mut self) -> Vec<Argument> {
+        self.0.retain(|argument| matches!(argument.content, Content::Address(_)));
+        self.0
+    }
+}
+
 impl LoadObjectIndex {
     /// The values of the function around `svma`, lent out; `None` where they are too many.
     pub(crate) fn dataflow(&mut self, svma: Svma) -> Option<Box<Dataflow>> {
@@ -120,11 +150,9 @@ impl LoadObjectIndex {
         if sites.is_empty() {
             return self.given_back(entry, open, n_sites);
         }
-        let unknown = |register: &u8| Argument { register: *register, content: Content::Bottom };
-        let mut given: Vec<Argument> = open.iter().map(unknown).collect();
+        let mut given = PassedByAll::new(open);
         for site in sites {
-            // Nothing more can come of it.
-            if given.iter().all(|argument| argument.content == Content::Top) {
+            if given.is_hopeless() {
                 break;
             }
             if function.index_of(site).is_some() {
@@ -133,15 +161,11 @@ impl LoadObjectIndex {
             // Those that are not looked at may pass something else.
             let Some(left) = n_sites.checked_sub(1) else { return Vec::new() };
             *n_sites = left;
-            let Some(passed) = self.passed_by(site, entry, open, n_sites) else { continue };
-            for (Argument { content, .. }, passed) in given.iter_mut().zip(passed) {
-                // Of what one caller passes nothing is known: it may be anything.
-                let passed = passed.unwrap_or(Content::Top);
-                *content = std::mem::replace(content, Content::Bottom).join(passed);
+            if let Some(passed) = self.passed_by(site, entry, open, n_sites) {
+                given.add(passed);
             }
         }
-        given.retain(|argument| matches!(argument.content, Content::Address(_)));
-        given
+        given.addresses()
     }
 
     /// Finds what the call of `entry` at `site` passes in each register, as far as its function can be

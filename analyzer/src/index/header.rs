@@ -32,23 +32,18 @@ impl TypePath<'_> {
         }
         let unit = self.debug.unit_of_code(self.svma)?;
         let headers = self.debug.headers_of(unit);
-        let mut flags: Vec<_> = headers.iter().map(LeadingHeader::flag).collect();
-        flags.sort_unstable();
-        flags.dedup();
-        let kinds = flags.into_iter().map(|flag| {
-            headers.iter().filter(|it| it.flag() == flag).collect::<Vec<&LeadingHeader>>()
-        });
+        let kinds = headers.chunk_by(|one, other| one.flag() == other.flag());
         let mut told = kinds.filter(|kin| are_told(kin, before));
         let kin = told.next().filter(|_| told.next().is_none())?;
         // Where several have the same there, what else is known of the address tells.
-        let (header, member) = only_with(&kin, distance, u64::from(access.size))?;
+        let (header, member) = only_with(kin, distance, u64::from(access.size))?;
         Some(named(&header.layout, Root::Pointer(""), member.offset, access))
     }
 }
 
 /// Tells whether accesses before a pointer are to headers of this kind: each is to a member of one, and those of one name are
 /// told for several.
-fn are_told(kin: &[&LeadingHeader], before: &[BytesBefore]) -> bool {
+fn are_told(kin: &[LeadingHeader], before: &[BytesBefore]) -> bool {
     let mut told: Vec<(&str, u64)> = Vec::new();
     for access in before.iter().filter(|it| **it != BytesBefore::FLAG) {
         let (distance, n_bytes) = (access.distance.into(), access.n_bytes.into());
@@ -65,13 +60,13 @@ fn are_told(kin: &[&LeadingHeader], before: &[BytesBefore]) -> bool {
 }
 
 /// The only header that has a member at a distance before its end, and the member.
-fn only_with<'a>(
-    kin: &[&'a LeadingHeader],
+fn only_with(
+    kin: &[LeadingHeader],
     distance: u64,
     n_bytes: u64,
-) -> Option<(&'a LeadingHeader, &'a Member)> {
+) -> Option<(&LeadingHeader, &Member)> {
     let mut fitting =
-        kin.iter().filter_map(|it| Some((*it, it.member_before_end(distance, n_bytes)?)));
+        kin.iter().filter_map(|it| Some((it, it.member_before_end(distance, n_bytes)?)));
     let (header, member) = fitting.next()?;
     let is_same = |other: &LeadingHeader| other.layout.fingerprint == header.layout.fingerprint;
     fitting.all(|(other, _)| is_same(other)).then_some((header, member))

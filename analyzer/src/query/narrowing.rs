@@ -46,8 +46,13 @@ impl Formula {
     ) {
         match self {
             Self::Not(inner) => inner.narrow(!is_so, of, rows, answers),
+            // Both have to be true, or both false.
+            Self::And(both) | Self::Or(both) if is_so == matches!(self, Self::And(_)) => {
+                both.0.narrow(is_so, of, rows, answers);
+                both.1.narrow(is_so, of, rows, answers);
+            }
             Self::And(both) | Self::Or(both) => {
-                both.0.narrow_both(&both.1, matches!(self, Self::And(_)), is_so, of, rows, answers);
+                both.0.narrow_either(&both.1, is_so, of, rows, answers);
             }
             Self::CompareNumbers(relation, both) => {
                 let left = both.0.numbers(of, rows, answers);
@@ -74,21 +79,15 @@ impl Formula {
         }
     }
 
-    /// The same for two parts, of which both have to be true, or one.
-    fn narrow_both(
+    /// The same for two parts, of which one is enough.
+    fn narrow_either(
         &self,
         other: &Self,
-        is_and: bool,
         is_so: bool,
         of: At<'_>,
         rows: &mut Vec<u16>,
         answers: &mut Answers,
     ) {
-        if is_and == is_so {
-            self.narrow(is_so, of, rows, answers);
-            other.narrow(is_so, of, rows, answers);
-            return;
-        }
         // What one of them decides is not asked of the other.
         let mut decided = rows.clone();
         self.narrow(is_so, of, &mut decided, answers);

@@ -7,13 +7,12 @@ use crate::query::expression::{Answers, Formula};
 use crate::query::field::At;
 use crate::query::span::Span;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// The samples that count: all, or those that an expression keeps, or those of a time.
 #[derive(Clone, Debug, Default)]
 pub struct SampleFilter {
     formula: Option<Formula>,
-    times_ns: Option<Range<u64>>,
+    span_ns: Option<(u64, u64)>,
 }
 
 impl SampleFilter {
@@ -22,7 +21,7 @@ impl SampleFilter {
     /// # Errors
     /// What in it means nothing.
     pub fn new(text: &str, keys: &BTreeMap<String, String>) -> Result<Self, QueryError> {
-        Ok(Self { formula: Some(Compiler::new(keys)?.filter(text)?), times_ns: None })
+        Ok(Self { formula: Some(Compiler::new(keys)?.filter(text)?), span_ns: None })
     }
 
     /// The same within a span, as a question has it, of the time that `view` is of.
@@ -30,8 +29,8 @@ impl SampleFilter {
     /// # Errors
     /// That it is no span.
     pub fn within(self, span: &str, view: &HistoryView) -> Result<Self, QueryError> {
-        let (from_ns, to_ns) = Span::parse(span)?.times_ns(view.first_ns, view.last_ns);
-        Ok(Self { times_ns: Some(from_ns..to_ns), ..self })
+        let span_ns = Span::parse(span)?.times_ns(view.first_ns, view.last_ns);
+        Ok(Self { span_ns: Some(span_ns), ..self })
     }
 }
 
@@ -73,9 +72,12 @@ impl<'a> SelectedRows<'a> {
 
     /// All samples that a filter keeps, whether they touch memory or not.
     pub(crate) fn of_filter(filter: Option<&'a SampleFilter>) -> Self {
-        let times_ns = filter.and_then(|filter| filter.times_ns.as_ref());
-        let span_ns = times_ns.map_or((0, u64::MAX), |times_ns| (times_ns.start, times_ns.end));
-        Self::new(span_ns, filter.and_then(|filter| filter.formula.as_ref()), true)
+        let span_ns = filter.and_then(|filter| filter.span_ns);
+        Self::new(
+            span_ns.unwrap_or((0, u64::MAX)),
+            filter.and_then(|filter| filter.formula.as_ref()),
+            true,
+        )
     }
 
     /// Tells whether it keeps the same rows as another.

@@ -184,6 +184,12 @@ impl FunctionCode {
         range.and_then(|(start, end)| self.predecessors.get(start..end)).unwrap_or(&[])
     }
 
+    /// Tells whether only the instruction before it in memory leads to the one at `index`, and that by running.
+    pub(crate) fn is_after_one(&self, index: usize) -> bool {
+        let is_next = matches!(self.predecessors(index), [from] if from.from as usize + 1 == index);
+        is_next && !self.entrances(index).is_any()
+    }
+
     /// Ways into the instruction at `index` from outside what this graph shows.
     #[must_use]
     pub fn entrances(&self, index: usize) -> Entrances {

@@ -25,9 +25,8 @@ impl FunctionCode {
         // The registers that have it.
         let mut holders = vec![here.op0_register().full_register()];
         for at in index + 1..=index + MAX_BETWEEN {
-            let is_straight = !self.entrances(at).is_any()
-                && self.predecessors(at).iter().all(|from| from.from as usize + 1 == at);
-            let Some(next) = self.instruction(at).filter(|_| is_straight) else { return false };
+            let next = self.instruction(at).filter(|_| self.is_after_one(at));
+            let Some(next) = next else { return false };
             let to = next.op0_register().full_register();
             let is_held = |register: Register| holders.contains(&register.full_register());
             match tested(next) {

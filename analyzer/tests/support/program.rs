@@ -41,6 +41,18 @@ pub(crate) fn has_tool(tool: &str) -> bool {
     found
 }
 
+/// Compilers of C that are here: gcc always is.
+pub(crate) fn compilers() -> impl Iterator<Item = &'static str> {
+    ["gcc", "clang"].into_iter().filter(|compiler| has_tool(compiler))
+}
+
+/// Each of them with each of these flags.
+pub(crate) fn builds<const N: usize>(
+    flags: [&'static str; N],
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    compilers().flat_map(move |compiler| flags.map(|flags| (compiler, flags)))
+}
+
 /// Runs a tool that must succeed.
 pub(crate) fn run(command: &mut Command) -> Vec<u8> {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));

@@ -1,6 +1,7 @@
 //! An analyzer with its worker over a program's file, fed with samples made by hand.
 
 use crate::support::program::Program;
+use dataspace_analyzer::attribution::world::Paths;
 use dataspace_analyzer::bytes::file::{
     CompanionFiles, CompanionName, DebugFileQuery, FileBytes, FileError, FileSource, LoadObjectKey,
 };
@@ -173,6 +174,11 @@ impl Session {
             session.map_line(line, &FileIdentity::None);
         }
         session
+    }
+
+    /// A session on `program` in which the type path alone answers.
+    pub(crate) fn of_type_path(program: &Program) -> Self {
+        Self::configured(program, Config { paths: Paths::Type, ..Config::default() })
     }
 
     /// A session that knows events, and no mapping yet.

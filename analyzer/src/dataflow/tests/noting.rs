@@ -122,7 +122,7 @@ fn a_variable_at_a_sum_of_registers_is_found_by_any_code_that_computes_it() {
     );
     // An operand scales by no more than eight.
     typing.read_sums(&summed);
-    assert_eq!(typing.contents.sums.iter().map(|it| it.sum).collect::<Vec<_>>(), [(5, 4, 8)]);
+    assert_eq!(typing.contents.sums.iter().map(|(it, _)| it.sum).collect::<Vec<_>>(), [(5, 4, 8)]);
 }
 
 #[test]

@@ -50,7 +50,8 @@ fn is_flag(member: &Member, end: u64) -> bool {
 }
 
 impl DebugInfo {
-    /// The structures of a unit that may be headers; none where they are too many.
+    /// The structures of a unit that may be headers, those with a flag of one name beside each other; none where they are too
+    /// many.
     pub(crate) fn headers_of(&mut self, unit_idx: UnitIdx) -> Arc<[LeadingHeader]> {
         if let Some(known) = self.containers.headers.get(&unit_idx) {
             return known;
@@ -72,6 +73,7 @@ impl DebugInfo {
                 break;
             }
         }
+        found.sort_by(|one, other| one.flag().cmp(&other.flag()));
         self.containers.headers.keep(unit_idx, found.into())
     }
 }
