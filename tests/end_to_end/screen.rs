@@ -164,7 +164,7 @@ fn a_filter_goes_along_from_view_to_view_and_back() {
     let mut terminal = Terminal::start();
     terminal.leads_to("", &["order", "particle"], &[]);
     let filter = "only type == \"order\"";
-    terminal.leads_to("/=type == \"order\"\r", &[filter, "order"], &["particle"]);
+    terminal.leads_to("/=type == \"order\"\r", &[filter, "▾ order"], &["particle"]);
     terminal.leads_to("\r", &["┌ object", "HOTTEST LINES", filter], &[]);
     terminal.leads_to("l", &["┌ layout", "FIRST", "price", filter], &["HOTTEST LINES"]);
     terminal.leads_to("c", &["┌ code", "●", "order.", filter], &["┌ layout"]);
@@ -186,7 +186,8 @@ fn what_is_under_the_cursor_is_watched_and_left_again() {
         return;
     }
     let mut terminal = Terminal::start();
-    terminal.leads_to("/price\r", &["price"], &["particle"]);
+    // The prompt says "price" before any row does.
+    terminal.leads_to("/price\r", &["▾ order", ".price"], &["particle"]);
     terminal.leads_to("W", &["events    mem:0x", "SAMPLES", "q leaves"], &["R:W"]);
     terminal.leads_to("q", &["R:W", "price"], &["mem:0x"]);
     terminal.press("q");
