@@ -12,7 +12,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How long anything that has to happen may take: on an idle machine it takes a moment, and on a busy one as
@@ -85,9 +86,8 @@ pub(crate) fn compile_sources(
     sources: &[PathBuf],
     flags: &[&str],
 ) -> PathBuf {
-    // Tests of one binary run side by side: the same program is not compiled twice at once.
-    static LOCK: Mutex<()> = Mutex::new(());
-    let _guard = LOCK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // Tests run side by side, in one process and in several: who compiles the same program has a file of his own.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
     // By what is in the sources: a target directory may be shared with another checkout.
     let mut hasher = DefaultHasher::new();
     (compiler, flags).hash(&mut hasher);
@@ -97,8 +97,8 @@ pub(crate) fn compile_sources(
     if target.exists() {
         return target;
     }
-    // To a name of its own first: another test binary may run the program meanwhile.
-    let fresh = target.with_extension(format!("new{}", std::process::id()));
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let fresh = target.with_extension(format!("new{}-{number}", std::process::id()));
     let mut command = Command::new(compiler);
     command.args(sources).args(flags).arg("-o").arg(&fresh);
     assert!(command.status().unwrap().success(), "{command:?}");
