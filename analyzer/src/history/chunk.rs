@@ -61,65 +61,72 @@ macro_rules! columns {
             $($(#[$doc])* pub(crate) $field: $type,)*
         }
 
-        /// Samples, a column for each of their fields.
-        #[derive(Clone, Debug)]
-        pub(crate) struct Columns<const N: usize> {
-            /// Rows that are there, the first of each column.
+        /// The newest samples, which are written to a chunk together: memory written in runs costs half of what a row at a
+        /// time does.
+        #[derive(Debug)]
+        pub(crate) struct Run {
             len: usize,
-            /// Values before and after, of those rows that have some, by their numbers.
-            changes: Vec<(u16, ValueChange)>,
-            $(pub(crate) $field: Box<[$type; N]>,)*
+            changes: Changes,
+            $($field: [$type; RUN_ROWS],)*
         }
 
-        impl<const N: usize> Columns<N> {
-            /// Bytes of a full one without values.
-            pub(crate) const BYTES: usize = N * (0 $(+ size_of::<$type>())*);
-
-            /// An empty one with room for all its rows.
-            pub(crate) fn with_room() -> Self {
-                Self { len: 0, changes: Vec::new(), $($field: column(),)* }
+        impl Default for Run {
+            fn default() -> Self {
+                let changes = Changes::new();
+                Self { len: 0, changes, $($field: [<$type>::default(); RUN_ROWS],)* }
             }
+        }
 
+        impl Run {
             /// Adds a row to one that has room for it. Put together elsewhere first, byte by byte, it would wait for itself
             /// when it is copied: so its fields go where they belong.
             #[inline]
             pub(crate) fn push(&mut self, row: Row) {
                 let at = self.len;
-                if at < N {
+                if at < RUN_ROWS {
                     $(self.$field[at] = row.$field;)*
                     self.len = at + 1;
                 }
             }
+        }
 
-            /// Adds the rows of another to one that has room for them, a column after the other: memory written in
-            /// runs costs half of what a row at a time does.
-            pub(crate) fn extend<const M: usize>(&mut self, rows: &Columns<M>) {
+        /// Some thousand samples, a column for each of their fields.
+        #[derive(Clone, Debug)]
+        pub(crate) struct Chunk {
+            /// Rows that are there, the first of each column.
+            len: usize,
+            changes: Changes,
+            $(pub(crate) $field: Box<[$type; CHUNK_ROWS]>,)*
+        }
+
+        impl Chunk {
+            /// Bytes of a full one without values.
+            pub(crate) const BYTES: usize = CHUNK_ROWS * (0 $(+ size_of::<$type>())*);
+
+            /// An empty one with room for all its rows.
+            pub(crate) fn with_room() -> Self {
+                Self { len: 0, changes: Changes::new(), $($field: column(),)* }
+            }
+
+            /// Adds the rows of a run to one that has room for them, a column after the other.
+            pub(crate) fn extend(&mut self, run: &Run) {
                 let first = self.len;
-                let n_more = rows.len.min(N - first);
+                let n_more = run.len.min(CHUNK_ROWS - first);
                 let moved = |(row, change): &(u16, ValueChange)| (first as u16 + row, *change);
-                self.changes.extend(rows.changes.iter().map(moved));
-                $(self.$field[first..first + n_more].copy_from_slice(&rows.$field[..n_more]);)*
+                self.changes.extend(run.changes.iter().map(moved));
+                $(self.$field[first..first + n_more].copy_from_slice(&run.$field[..n_more]);)*
                 self.len = first + n_more;
             }
         }
     };
 }
 
-/// Some thousand samples.
-pub(crate) type Chunk = Columns<CHUNK_ROWS>;
-
-/// Some samples that are written to a chunk together.
-pub(crate) type Run = Columns<RUN_ROWS>;
-
-impl<const N: usize> Default for Columns<N> {
-    fn default() -> Self {
-        Self::with_room()
-    }
-}
+/// Values before and after, of those rows that have some, by their numbers.
+type Changes = Vec<(u16, ValueChange)>;
 
 /// A column without values.
-fn column<T: Clone + Default, const N: usize>() -> Box<[T; N]> {
-    let Ok(column) = vec![T::default(); N].into_boxed_slice().try_into() else {
+fn column<T: Clone + Default>() -> Box<[T; CHUNK_ROWS]> {
+    let Ok(column) = vec![T::default(); CHUNK_ROWS].into_boxed_slice().try_into() else {
         unreachable!("it has as many rows as it was made with")
     };
     column
@@ -162,20 +169,47 @@ impl Chunk {
     pub(crate) fn of_rows(rows: &[Row], n_each: usize) -> Vec<std::sync::Arc<Self>> {
         let chunk = |rows: &[Row]| {
             let mut chunk = Self::with_room();
-            rows.iter().for_each(|row| chunk.push(*row));
+            for rows in rows.chunks(RUN_ROWS) {
+                let mut run = Run::default();
+                rows.iter().for_each(|row| run.push(*row));
+                chunk.extend(&run);
+            }
             chunk.into()
         };
         rows.chunks(n_each).map(chunk).collect()
     }
 }
 
-impl<const N: usize> Columns<N> {
+impl Run {
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
     pub(crate) const fn is_full(&self) -> bool {
-        self.len == N
+        self.len == RUN_ROWS
+    }
+
+    /// Takes all rows away.
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+        self.changes.clear();
+    }
+
+    /// Keeps the values before and after the access of the last row.
+    pub(crate) fn push_change(&mut self, change: ValueChange) {
+        if let Some(row) = self.len.checked_sub(1) {
+            self.changes.push((row as u16, change));
+        }
+    }
+}
+
+impl Chunk {
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) const fn is_full(&self) -> bool {
+        self.len == CHUNK_ROWS
     }
 
     /// Takes all rows away, and keeps their room.
@@ -187,13 +221,6 @@ impl<const N: usize> Columns<N> {
     /// Bytes that it takes.
     pub(crate) const fn bytes(&self) -> usize {
         Self::BYTES + self.changes.capacity() * size_of::<(u16, ValueChange)>()
-    }
-
-    /// Keeps the values before and after the access of the last row.
-    pub(crate) fn push_change(&mut self, change: ValueChange) {
-        if let Some(row) = self.len.checked_sub(1) {
-            self.changes.push((row as u16, change));
-        }
     }
 
     /// The values before and after the access of a row.
