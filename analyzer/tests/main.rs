@@ -36,6 +36,7 @@ mod sources;
 mod static_data;
 mod storage;
 mod support;
+mod trailing;
 #[allow(dead_code, reason = "the bench uses the other half")]
 mod truth;
 mod undescribed;

@@ -3,7 +3,7 @@
 use super::arm::Arms;
 use super::congruence::Congruence;
 use super::doubt::{Doubt, Doubts, Standing};
-use super::extent::{has_part, place_in, steps_in_array};
+use super::extent::{has_part, place_in, steps_in_array, without_end};
 use super::offset::Offset;
 use super::value::Frame;
 use crate::dwarf::debug_info::DebugInfo;
@@ -200,9 +200,11 @@ impl Address {
             return None;
         }
         let is_many = self.has(Doubt::Which) || self.has(Doubt::Beyond);
-        let starts = self.offset.starts().iter();
+        let starts = self.offset.starts();
+        let accessed = if self.offset.step == 0 { without_end(layout, starts) } else { None };
+        let starts = accessed.as_deref().unwrap_or(starts);
         let place = |start: &i64| place_in(layout, *start, self.offset.step, n_bytes, is_many);
-        starts.map(place).collect()
+        starts.iter().map(place).collect()
     }
 
     /// Tells whether it points outside the one object that it is known to be about.
@@ -426,7 +428,7 @@ fn join_addresses(first: Address, second: Address) -> Content {
 }
 
 /// The innermost structure around the pointer at `offset`, and where in it the pointer is.
-fn holder_of_pointer(outer: &Layout, offset: u64) -> Option<(&Layout, u64)> {
+pub(super) fn holder_of_pointer(outer: &Layout, offset: u64) -> Option<(&Layout, u64)> {
     let (mut holder, mut at) = (outer.innermost(), offset);
     for _ in 0..limit::MAX_TYPE_DEPTH {
         let Shape::Aggregate { members, .. } = &holder.shape else { return None };

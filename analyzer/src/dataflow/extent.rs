@@ -1,7 +1,9 @@
 //! Parts at an offset of a type, of which it is not known how far it goes on.
 
+use super::offset::gcd;
 use crate::limit;
 use crate::types::layout::{Layout, Shape};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Finds the place in the element of an access that begins `start` bytes, and any number of steps, into
@@ -37,17 +39,24 @@ pub(super) fn place_in(
 
 /// Tells whether an array that `offset` is in has elements that the step is a multiple of.
 pub(super) fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
+    array_around(layout, offset, step).is_some()
+}
+
+/// The outermost array that `offset` is in whose elements the step is a multiple of.
+fn array_around(layout: &Layout, offset: u64, step: u64) -> Option<Range<u64>> {
     let (mut part, mut into) = (layout, offset);
     for _ in 0..limit::MAX_TYPE_DEPTH {
         match &part.shape {
             Shape::Array { element, .. } => {
                 if element.size == 0 {
-                    return false;
+                    return None;
                 }
                 if step.is_multiple_of(element.size) {
                     // Room between members is an array of bytes: what has just such elements goes
                     // before it.
-                    return step == element.size || !has_array_of(layout, step);
+                    let is_it = step == element.size || !has_array_of(layout, step);
+                    let start = offset - into;
+                    return is_it.then(|| start..start.saturating_add(part.size));
                 }
                 (part, into) = (element, into % element.size);
             }
@@ -56,15 +65,29 @@ pub(super) fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
                     let (start, end) = member.byte_range();
                     start <= into && (into < end || start == end)
                 });
-                let Some(member) = member.filter(|member| member.bits.is_none()) else {
-                    return false;
-                };
+                let member = member.filter(|member| member.bits.is_none())?;
                 (part, into) = (&member.layout, into - member.offset);
             }
-            Shape::Scalar(_) => return false,
+            Shape::Scalar(_) => return None,
         }
     }
-    false
+    None
+}
+
+/// The starts that are accessed, of several in an object: those of an array's elements without the one behind its last, where
+/// a loop over them ends.
+pub(super) fn without_end(layout: &Arc<Layout>, starts: &[i64]) -> Option<Vec<i64>> {
+    let element = layout.innermost_element();
+    let first = u64::try_from(*starts.first()?).ok()?;
+    let steps = starts[1..].iter().map(|start| start.wrapping_sub(starts[0]).unsigned_abs());
+    let step = steps.fold(0, gcd);
+    let array = (step != 0).then(|| array_around(&element, first, step))??;
+    let is_in = |start: &&i64| u64::try_from(**start).is_ok_and(|start| array.contains(&start));
+    let (inside, outside): (Vec<i64>, Vec<i64>) = starts.iter().partition(|start| is_in(start));
+    let last = inside.iter().max()?.unsigned_abs();
+    let [end] = outside[..] else { return None };
+    let is_end = [last + step, (last + step) % element.size].contains(&u64::try_from(end).ok()?);
+    (inside.len() > 1 && is_end).then_some(inside)
 }
 
 /// Tells whether there is an array of aggregates in it whose elements have this size.

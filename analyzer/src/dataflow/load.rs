@@ -60,7 +60,11 @@ impl Typing<'_, '_> {
     }
 
     fn loaded_from(&mut self, layout: &Arc<Layout>, address: &Address) -> Content {
-        let Some(places) = address.places(POINTER_BYTES.into()) else { return Content::Unknown };
+        let Some(places) = address.places(POINTER_BYTES.into()) else {
+            let element = address.elements_after(address.offset.step, self.around.debug);
+            let whole = element.filter(|element| element.size == u64::from(POINTER_BYTES));
+            return whole.map_or(Content::Unknown, |it| self.content_of(&it, address.name.clone()));
+        };
         let element = layout.innermost_element();
         let mut sum = Content::Bottom;
         for place in places {

@@ -11,6 +11,7 @@
 //! has been worked out, top one that contradicts itself. Where ways meet, contents are joined. A
 //! [`worklist`] holds the values that one they are made of changed for, until it is empty: the fixed point.
 
+mod after_header;
 mod aligned_stack;
 mod argument_sum;
 mod arithmetic;

@@ -190,7 +190,7 @@ impl<'a, 'b> Typing<'a, 'b> {
                 {
                     return self.loaded_variable(place);
                 }
-                let address = self.sum(&sum);
+                let address = self.operand_address(&sum);
                 match self.loaded(&address, n_bytes) {
                     Content::Unknown => self.loaded_part(&sum),
                     content => content,
@@ -223,6 +223,17 @@ impl<'a, 'b> Typing<'a, 'b> {
             }
         }
         sum
+    }
+
+    /// Works out where an operand is. So many bytes from a pointer as its object has is not that of another one: a class
+    /// may be derived from its type, and goes on there.
+    fn operand_address(&self, sum: &Sum) -> Content {
+        match (sum.base.map(|base| self.of(base)), sum.index) {
+            (Some(Content::Address(address)), None) if !sum.is_static => {
+                Content::Address(address.clone().displaced(sum.displacement))
+            }
+            _ => self.sum(sum),
+        }
     }
 
     /// Works out what a sum of values is.

@@ -309,8 +309,8 @@ impl LoadObjectIndex {
                         live_here = Arc::clone(live);
                     }
                     if !matches!(answer, TypeAnswer::Object(_)) {
-                        bytes =
-                            path.bytes(&memory).or_else(|| path.taken_as(&memory)).map(Arc::new);
+                        let known = path.bytes(&memory).or_else(|| path.taken_as(&memory));
+                        bytes = known.or_else(|| path.element_after(&memory)).map(Arc::new);
                     }
                     answer
                 }

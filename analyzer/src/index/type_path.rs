@@ -4,6 +4,7 @@
 use crate::code::image::CodeImage;
 use crate::dataflow::{
     Address, Arms, Congruence, Content, Dataflow, Doubt, Offset, Origin, PointerName, Slot, Use,
+    gcd,
 };
 use crate::dwarf::code::frame::CfaRule;
 use crate::dwarf::debug_info::DebugInfo;
@@ -150,6 +151,22 @@ impl<'a> TypePath<'a> {
         let root = owned_root(address.name.as_ref());
         let object = data_object::pointed(&element, root.borrow());
         Some(PlacedObject { object, offset: 0 })
+    }
+
+    /// The whole element that an access is to which goes on from a header.
+    pub(crate) fn element_after(&mut self, access: &MemoryAccess) -> Option<PlacedObject> {
+        let is_plain = access.role == Role::Operand && access.address.segment == SegmentBase::Flat;
+        let Target { address, index } = is_plain.then(|| self.target(access))?.ok()?;
+        let step = gcd(address.offset.step, index.map_or(0, Index::step));
+        let element = address.elements_after(step, self.debug)?;
+        if element.size != u64::from(access.size) {
+            return None;
+        }
+        let root = owned_root(address.name.as_ref());
+        match named(&element, root.borrow(), 0, access) {
+            TypeAnswer::Object(object) => Some(Arc::unwrap_or_clone(object)),
+            _ => None,
+        }
     }
 
     /// Objects that other registers point at: one of them may be what is accessed.
@@ -394,9 +411,8 @@ fn arm_answer(
     address: &Address,
     index: Option<Index>,
 ) -> TypeAnswer {
-    let counted = index.map(|index| index.number.times(i64::from(index.scale)).step());
     let n_bytes = u64::from(access.size);
-    let used = Use { n_bytes, kind: access.kind, step: counted.unwrap_or(0) };
+    let used = Use { n_bytes, kind: access.kind, step: index.map_or(0, Index::step) };
     match arms.chosen(address, used) {
         Some((layout, chosen)) => pointed::answer(access, layout, &chosen, index),
         None => TypeAnswer::Unknown(Reason::Unidentified),
@@ -417,9 +433,14 @@ impl Index {
         Self { register, scale, number: Congruence::ANY }
     }
 
+    /// Bytes that it counts by.
+    fn step(self) -> u64 {
+        self.number.times(i64::from(self.scale)).step()
+    }
+
     /// Tells whether it goes over objects of this many bytes, or parts of them.
-    pub(crate) fn counts_within(&self, n_bytes: u64) -> bool {
-        !self.number.times(i64::from(self.scale)).step().is_multiple_of(n_bytes)
+    pub(crate) fn counts_within(self, n_bytes: u64) -> bool {
+        !self.step().is_multiple_of(n_bytes)
     }
 
     pub(crate) fn answer(

@@ -88,6 +88,14 @@ impl DebugInfo {
         others.parameters.iter().any(|other| self.layout(*other) == first)
     }
 
+    /// The type that a template is made for, where that is one only.
+    pub(crate) fn only_parameter(&mut self, part: &Layout) -> Option<DieRef> {
+        match self.inner_types(part).parameters[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
     /// The types that entries below an aggregate's own stand for.
     fn inner_types(&mut self, part: &Layout) -> Arc<InnerTypes> {
         let Some(die) = part.die else { return Arc::default() };

@@ -1,0 +1,77 @@
+// Elements after a header, tables in an array that a loop goes over, and members of a class behind its base.
+#include "truth.h"
+#include <cstdlib>
+
+// How far from here the elements begin, is a number in it.
+struct Header { int owners, size; long offset; };
+template <class T> struct Vector {
+    Header *d;
+    T *begin() const { return reinterpret_cast<T *>(reinterpret_cast<char *>(d) + d->offset); }
+};
+template <class T> struct TypedHeader : Header {
+    T *begin() { return reinterpret_cast<T *>(reinterpret_cast<char *>(this) + offset); }
+};
+struct Text { TypedHeader<unsigned short> *d; };
+// Which of the two types lies after the header is not told.
+template <class K, class V> struct Table { Header *d; };
+
+struct Rows { short **rows; long mask; };
+struct Both { long kind; Rows tables[2]; long turn; };
+
+struct Base { virtual ~Base() {} long own = 1; };
+struct Derived : Base { short *values = nullptr; };
+struct Owner { Base *d; };
+
+extern "C" {
+FUNCTION long of_vector(const Vector<unsigned short> *v) {
+    long sum = 0;
+    for (int i = 0; i < v->d->size; ++i) sum = sum * 31 + v->begin()[i];
+    return sum;
+}
+FUNCTION long of_text(const Text *t) {
+    long sum = 0;
+    for (int i = 0; i < t->d->size; ++i) sum = sum * 31 + t->d->begin()[i];
+    return sum;
+}
+FUNCTION long of_texts(const Vector<unsigned short *> *v, long k) { return *v->begin()[k]; }
+FUNCTION long of_table(const Table<char16_t, short> *t) {
+    long sum = 0;
+    for (int i = 0; i < t->d->size; ++i)
+        sum = sum * 31 + *reinterpret_cast<short *>(reinterpret_cast<char *>(t->d) + t->d->offset + 2 * i);
+    return sum;
+}
+FUNCTION long of_both(const Both *b, long hash) {
+    for (int i = 0; i <= 1; i++) {
+        for (short *s = b->tables[i].rows[hash & b->tables[i].mask]; *s; s++)
+            if (*s == hash) return i;
+        if (b->turn < 0) return -1;
+    }
+    return -2;
+}
+FUNCTION long behind_base(const Owner *o, long k) { return static_cast<Derived *>(o->d)->values[k]; }
+}
+
+static short zeros[4];
+static short *rows[1] = {zeros};
+
+int main() {
+    Header *header = static_cast<Header *>(malloc(sizeof(Header) + 64));
+    *header = {1, 4, sizeof(Header)};
+    Vector<unsigned short> vector = {header};
+    Text text = {static_cast<TypedHeader<unsigned short> *>(header)};
+    Table<char16_t, short> table = {header};
+    for (int i = 0; i < 8; i++) vector.begin()[i] = 0;
+    unsigned short letter = 0, *first = &letter;
+    Header *pointers = static_cast<Header *>(malloc(sizeof(Header) + 64));
+    *pointers = {1, 1, sizeof(Header)};
+    Vector<unsigned short *> texts = {pointers};
+    texts.begin()[0] = first;
+    Both both = {1, {{rows, 0}, {rows, 0}}, 1};
+    Derived derived;
+    derived.values = zeros;
+    Owner owner = {&derived};
+    SIZE(Header);
+    print_image();
+    return (int)((of_vector(&vector) + of_text(&text) + of_texts(&texts, 0) + of_table(&table)
+                  + of_both(&both, 0) + behind_base(&owner, 1)) & 0);
+}
