@@ -2,54 +2,105 @@
 
 use crate::support::program::{Program, has_memory_operand, has_tool};
 use crate::support::session::{Session, object, with};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
-/// What the type path says of each access of two bytes in a function; all others in it are to numbers and pointers.
-fn of_two_bytes(function: &str, mut check: impl FnMut(Option<&str>, &str)) {
+/// What the type path says of the accesses in a function that are meant, for each build.
+fn of_each(
+    function: &str,
+    is_meant: impl Fn(&Instruction) -> bool,
+    mut check: impl FnMut(&[Option<String>], &str),
+) {
     for compiler in ["g++", "clang++"].into_iter().filter(|it| has_tool(it)) {
         for flags in ["-O1 -g", "-O2 -g", "-O2 -g -gdwarf-4 -fno-tree-vectorize"] {
             let program = Program::compile(compiler, "trailing.cpp", flags);
             let mut session = Session::of_type_path(&program);
-            let (mut n, context) = (0, format!("{function} {compiler} {flags}"));
-            for access in program.function(function).iter().filter(|it| has_memory_operand(it)) {
-                if access.memory_size().size() == 2 {
-                    let line = session.exact(access.ip(), &with(&[]));
-                    let name = line.object.as_deref().map(|_| object(&line).to_owned());
-                    check(name.as_deref(), &format!("{:#x} {context}", access.ip()));
-                    n += 1;
-                }
-            }
-            assert!(n > 0, "{context}");
+            let code = program.function(function);
+            let meant = code.iter().filter(|it| has_memory_operand(it) && is_meant(it));
+            let names = meant.map(|access| {
+                let line = session.exact(access.ip(), &with(&[]));
+                line.object.as_deref().map(|_| object(&line).to_owned())
+            });
+            let names: Vec<Option<String>> = names.collect();
+            assert!(!names.is_empty(), "{function} {compiler} {flags}");
+            check(&names, &format!("{names:?} {function} {compiler} {flags}"));
         }
     }
+}
+
+/// Tells of each access of two bytes in a function that its name is right: all others are to numbers and pointers.
+fn of_two_bytes(function: &str, is_right: impl Fn(Option<&str>) -> bool) {
+    of_each(
+        function,
+        |access| access.memory_size().size() == 2,
+        |names, context| {
+            assert!(names.iter().all(|name| is_right(name.as_deref())), "{context}");
+        },
+    );
 }
 
 #[test]
 fn elements_after_a_header_are_of_the_type_that_it_is_made_for() {
     for function in ["of_vector", "of_text", "of_texts"] {
-        of_two_bytes(function, |name, context| {
-            assert!(name.is_some_and(|name| name.contains("unsigned")), "{name:?} {context}");
-        });
+        of_two_bytes(function, |name| name.is_some_and(|name| name.contains("unsigned")));
     }
 }
 
 #[test]
 fn of_two_types_neither_is_after_the_header() {
-    of_two_bytes("of_table", |name, context| {
-        // The code itself says as what it takes them.
-        assert!(name.is_none_or(|name| !name.contains("char16")), "{name:?} {context}");
-    });
+    of_two_bytes("of_table", |name| name.is_none_or(|name| !name.contains("char16")));
 }
 
 #[test]
 fn a_loop_over_tables_ends_behind_the_last_one() {
-    of_two_bytes("of_both", |name, context| {
-        assert!(name.is_some_and(|name| name.contains("short")), "{name:?} {context}");
-    });
+    of_two_bytes("of_both", |name| name.is_some_and(|name| name.contains("short")));
 }
 
 #[test]
 fn behind_a_base_is_no_further_object_of_its_type() {
-    of_two_bytes("behind_base", |name, context| {
-        assert!(name.is_none_or(|name| name.contains("short")), "{name:?} {context}");
+    of_two_bytes("behind_base", |name| name.is_none_or(|name| name.contains("short")));
+}
+
+#[test]
+fn a_vector_that_is_counted_in_is_no_header() {
+    of_two_bytes("of_vec", |name| name.is_none_or(|name| name.contains("Vec3")));
+}
+
+#[test]
+fn what_a_pointer_is_made_for_is_not_behind_itself() {
+    // Neither owners behind a buffer nor pointers to it among counters that lie a line apart.
+    let is_indexed = |access: &Instruction| access.memory_index() != Register::None;
+    of_each("of_buffer", is_indexed, |names, context| {
+        assert!(!names.iter().flatten().any(|name| name.contains("owners")), "{context}");
     });
+    of_each(
+        "of_cache",
+        |_| true,
+        |names, context| {
+            let is_own = |name: &String| name.contains("Counters") || name.contains("Cache");
+            assert!(names.iter().flatten().all(is_own), "{context}");
+        },
+    );
+}
+
+#[test]
+fn one_of_three_places_is_no_end_of_a_loop() {
+    let is_store = |access: &Instruction| {
+        access.op0_kind() == OpKind::Memory && access.mnemonic() == Mnemonic::Mov
+    };
+    of_each("of_node", is_store, |names, context| {
+        // One of the stores may be to the parent.
+        let is_child = |name: &Option<String>| name.as_ref().is_some_and(|it| it.contains("child"));
+        assert!(!names.iter().all(is_child), "{context}");
+    });
+}
+
+#[test]
+fn what_is_stored_behind_a_base_is_no_table_of_functions() {
+    of_each(
+        "of_words",
+        |_| true,
+        |names, context| {
+            assert!(!names.iter().flatten().any(|name| name.contains("vtbl")), "{context}");
+        },
+    );
 }

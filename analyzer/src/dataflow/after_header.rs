@@ -1,21 +1,21 @@
 //! Elements that lie after the header by which they are known.
 
 use super::content::{Address, Origin, PointerName, holder_of_pointer};
-use super::doubt::Doubt;
+use super::doubt::{Doubts, Standing};
 use crate::dwarf::debug_info::DebugInfo;
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use std::sync::Arc;
 
 impl Address {
-    /// The elements after a header of numbers alone, in which nothing can be counted: one that is made for a type, as Qt's
-    /// `QTypedArrayData<T>`, or that a container of one type points at. `step` is what is counted by from there. How far
-    /// from the header they begin is often one of its numbers: where in an element an address goes is not known.
+    /// The elements after a header of numbers alone: one that is made for a type, as Qt's `QTypedArrayData<T>`, or that a
+    /// container of one type points at. How far from the header they begin is often one of its numbers: from the header on,
+    /// `step` has to be counted by single bytes, which nothing in it of more than a byte is, and where in an element an
+    /// address goes is not known.
     pub(crate) fn elements_after(&self, step: u64, debug: &mut DebugInfo) -> Option<Arc<Layout>> {
         let Origin::Object(layout) = &self.origin else { return None };
         let header = layout.innermost_element();
-        let doubts = [Doubt::Which, Doubt::Beyond, Doubt::Owner, Doubt::Variable];
-        let is_within = step == 0 || step.is_multiple_of(header.size);
-        if is_within || !is_of_numbers(&header) || doubts.into_iter().any(|it| self.has(it)) {
+        let is_certain = self.doubts == Doubts::NONE && self.standing != Standing::Aside;
+        if step != 1 || !is_certain || !is_of_numbers(&header) {
             return None;
         }
         let element = match (debug.only_parameter(&header), &self.name) {
@@ -25,7 +25,12 @@ impl Address {
             }
             _ => return None,
         };
-        Some(debug.layout(element))
+        let element = debug.layout(element);
+        // What a pointer is made for, may be what it points at; and a vector is of what it has members of.
+        let pointee = element.pointee.map(|pointee| debug.layout(pointee));
+        let is_other = |other: &Layout| other.fingerprint != header.fingerprint;
+        let is_apart = is_other(&element) && pointee.is_none_or(|pointee| is_other(&pointee));
+        (is_apart && element.size > 1 && !has_member(&header, &element)).then_some(element)
     }
 }
 
@@ -38,4 +43,12 @@ fn is_of_numbers(layout: &Layout) -> bool {
             Shape::Aggregate { .. } => is_of_numbers(&member.layout),
             Shape::Array { .. } => false,
         })
+}
+
+/// Tells whether a member of a structure, or of one inside of it, is of a type.
+fn has_member(layout: &Layout, wanted: &Layout) -> bool {
+    let Shape::Aggregate { members, .. } = &layout.shape else { return false };
+    members.iter().any(|member| {
+        member.layout.fingerprint == wanted.fingerprint || has_member(&member.layout, wanted)
+    })
 }

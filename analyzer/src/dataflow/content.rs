@@ -201,7 +201,8 @@ impl Address {
         }
         let is_many = self.has(Doubt::Which) || self.has(Doubt::Beyond);
         let starts = self.offset.starts();
-        let accessed = if self.offset.step == 0 { without_end(layout, starts) } else { None };
+        let is_listed = self.offset.step == 0;
+        let accessed = is_listed.then(|| without_end(layout, starts, is_many)).flatten();
         let starts = accessed.as_deref().unwrap_or(starts);
         let place = |start: &i64| place_in(layout, *start, self.offset.step, n_bytes, is_many);
         starts.iter().map(place).collect()

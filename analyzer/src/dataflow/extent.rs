@@ -42,8 +42,8 @@ pub(super) fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
     array_around(layout, offset, step).is_some()
 }
 
-/// The outermost array that `offset` is in whose elements the step is a multiple of.
-fn array_around(layout: &Layout, offset: u64, step: u64) -> Option<Range<u64>> {
+/// The outermost array that `offset` is in whose elements the step is a multiple of, and such an element.
+fn array_around(layout: &Layout, offset: u64, step: u64) -> Option<(Range<u64>, &Layout)> {
     let (mut part, mut into) = (layout, offset);
     for _ in 0..limit::MAX_TYPE_DEPTH {
         match &part.shape {
@@ -56,7 +56,7 @@ fn array_around(layout: &Layout, offset: u64, step: u64) -> Option<Range<u64>> {
                     // before it.
                     let is_it = step == element.size || !has_array_of(layout, step);
                     let start = offset - into;
-                    return is_it.then(|| start..start.saturating_add(part.size));
+                    return is_it.then(|| (start..start.saturating_add(part.size), &**element));
                 }
                 (part, into) = (element, into % element.size);
             }
@@ -74,20 +74,23 @@ fn array_around(layout: &Layout, offset: u64, step: u64) -> Option<Range<u64>> {
     None
 }
 
-/// The starts that are accessed, of several in an object: those of an array's elements without the one behind its last, where
-/// a loop over them ends.
-pub(super) fn without_end(layout: &Arc<Layout>, starts: &[i64]) -> Option<Vec<i64>> {
+/// The starts that are accessed, of several in an object: those in an array of it without the one just behind its last element,
+/// where a loop over them ends. With `is_many` that may be in another object. `None` where there is no such end, or what
+/// lies there is like an element and may be meant.
+pub(super) fn without_end(layout: &Arc<Layout>, starts: &[i64], is_many: bool) -> Option<Vec<i64>> {
     let element = layout.innermost_element();
     let first = u64::try_from(*starts.first()?).ok()?;
     let steps = starts[1..].iter().map(|start| start.wrapping_sub(starts[0]).unsigned_abs());
     let step = steps.fold(0, gcd);
-    let array = (step != 0).then(|| array_around(&element, first, step))??;
+    let (array, each) = (step != 0).then(|| array_around(&element, first, step))??;
     let is_in = |start: &&i64| u64::try_from(**start).is_ok_and(|start| array.contains(&start));
     let (inside, outside): (Vec<i64>, Vec<i64>) = starts.iter().partition(|start| is_in(start));
-    let last = inside.iter().max()?.unsigned_abs();
     let [end] = outside[..] else { return None };
-    let is_end = [last + step, (last + step) % element.size].contains(&u64::try_from(end).ok()?);
-    (inside.len() > 1 && is_end).then_some(inside)
+    let (end, into) = (u64::try_from(end).ok()?, first.checked_sub(array.start)? % step);
+    let behind = array.end.checked_add(into)?;
+    let is_end = end == behind || is_many && Some(end) == behind.checked_rem(element.size);
+    let is_alike = element.holds(array.end) && has_part(&element, array.end, each);
+    (inside.len() > 1 && is_end && !is_alike).then_some(inside)
 }
 
 /// Tells whether there is an array of aggregates in it whose elements have this size.

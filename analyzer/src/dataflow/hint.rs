@@ -124,7 +124,7 @@ impl Typing<'_, '_> {
     /// Values that are put where the type of what is kept is known.
     fn hints_of_stores(&mut self, hints: &mut Hints) {
         for store in self.graph.stores.clone() {
-            let Content::Address(target) = self.sum(&store.address) else { continue };
+            let Content::Address(target) = self.operand_address(&store.address) else { continue };
             let Content::Address(kept) = self.kept_at(&target) else { continue };
             let value = self.graph.canonical(store.value);
             if kept.is_erased() && self.of(value).is_counted_in_bytes() {

@@ -225,9 +225,9 @@ impl<'a, 'b> Typing<'a, 'b> {
         sum
     }
 
-    /// Works out where an operand is. So many bytes from a pointer as its object has is not that of another one: a class
-    /// may be derived from its type, and goes on there.
-    fn operand_address(&self, sum: &Sum) -> Content {
+    /// Works out where an operand is. What lies a whole object further on need not be in another object: a class that is
+    /// derived from its type goes on there. So `p[1].next` says nothing, where nothing else tells that there are several.
+    pub(super) fn operand_address(&self, sum: &Sum) -> Content {
         match (sum.base.map(|base| self.of(base)), sum.index) {
             (Some(Content::Address(address)), None) if !sum.is_static => {
                 Content::Address(address.clone().displaced(sum.displacement))

@@ -236,3 +236,4 @@ impl Chunk {
 }
 
 const _: () = assert!(Chunk::BYTES / CHUNK_ROWS <= 72, "a row is small");
+const _: () = assert!(CHUNK_ROWS.is_multiple_of(RUN_ROWS), "a run fits, or the chunk is full");

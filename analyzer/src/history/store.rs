@@ -282,12 +282,13 @@ impl History {
         if self.gone.capacity() == 0 {
             self.gone.reserve_exact(limit::MAX_GONE_SECONDS + 1);
         }
-        for time_ns in chunk.times_ns() {
-            let second = time_ns / SECOND_NS;
+        let is_same = |one: &u64, other: &u64| one / SECOND_NS == other / SECOND_NS;
+        for times_ns in chunk.times_ns().chunk_by(is_same) {
+            let (second, more) = (times_ns[0] / SECOND_NS, times_ns.len() as u64);
             let at = self.gone.partition_point(|(known, _)| *known < second);
             match self.gone.get_mut(at) {
-                Some((known, count)) if *known == second => *count += 1,
-                _ => self.gone.insert(at, (second, 1)),
+                Some((known, count)) if *known == second => *count += more,
+                _ => self.gone.insert(at, (second, more)),
             }
             if self.gone.len() > limit::MAX_GONE_SECONDS
                 && let Some((_, count)) = self.gone.pop_front()

@@ -162,6 +162,11 @@ impl<'a> TypePath<'a> {
         if element.size != u64::from(access.size) {
             return None;
         }
+        let whole = element.descend_as(0, element.size, access.kind);
+        let leaf = whole.as_ref().map_or(&*element, |path| path.leaf);
+        if matches!(leaf.shape, Shape::Scalar(kind) if !access.kind.fits(kind)) {
+            return None;
+        }
         let root = owned_root(address.name.as_ref());
         match named(&element, root.borrow(), 0, access) {
             TypeAnswer::Object(object) => Some(Arc::unwrap_or_clone(object)),

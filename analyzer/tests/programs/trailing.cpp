@@ -1,6 +1,7 @@
 // Elements after a header, tables in an array that a loop goes over, and members of a class behind its base.
 #include "truth.h"
 #include <cstdlib>
+#include <cstring>
 
 // How far from here the elements begin, is a number in it.
 struct Header { int owners, size; long offset; };
@@ -15,11 +16,24 @@ struct Text { TypedHeader<unsigned short> *d; };
 // Which of the two types lies after the header is not told.
 template <class K, class V> struct Table { Header *d; };
 
+// What only looks like elements after a header: a vector's parts, what a pointer is made for, counters a line apart.
+template <class T> struct Vec3 {
+    T x, y, z;
+    T &operator[](long i) { return (&x)[i]; }
+};
+struct Buffer { long owners; };
+template <class T> struct Pointer { T *p; };
+struct Counters { long hits, misses, evictions; };
+template <class T> struct Cache { Counters *c; };
+// A place that is one of three, the last of which lies behind the array of the others.
+struct Node { Node *child[2]; Node *parent; long key; };
+
 struct Rows { short **rows; long mask; };
 struct Both { long kind; Rows tables[2]; long turn; };
 
 struct Base { virtual ~Base() {} long own = 1; };
 struct Derived : Base { short *values = nullptr; };
+struct Words : Base { long *words = nullptr; };
 struct Owner { Base *d; };
 
 extern "C" {
@@ -48,6 +62,23 @@ FUNCTION long of_both(const Both *b, long hash) {
     }
     return -2;
 }
+FUNCTION void of_vec(Vec3<short> *v, long i) { (*v)[i] *= 3; }
+FUNCTION long of_buffer(const Pointer<Buffer> *p, long at) {
+    long word;
+    memcpy(&word, reinterpret_cast<char *>(p->p + 1) + at, sizeof word);
+    return word;
+}
+FUNCTION long of_cache(const Cache<Buffer *> *c, long cpu) {
+    return reinterpret_cast<Counters *>(reinterpret_cast<char *>(c->c) + cpu * 64)->hits;
+}
+FUNCTION void of_node(Node *n, const Node *of, Node *with) {
+    Node **link = n->child[0] == of ? &n->child[0] : n->child[1] == of ? &n->child[1] : &n->parent;
+    *link = with;
+}
+FUNCTION long of_words(const Owner *o, long n) {
+    static_cast<Words *>(o->d)->words = static_cast<long *>(malloc(8 * n + 8));
+    return static_cast<Words *>(o->d)->words[n];
+}
 FUNCTION long behind_base(const Owner *o, long k) { return static_cast<Derived *>(o->d)->values[k]; }
 }
 
@@ -70,8 +101,18 @@ int main() {
     Derived derived;
     derived.values = zeros;
     Owner owner = {&derived};
-    SIZE(Header);
+    Words words;
+    Owner owner_of_words = {&words};
+    Vec3<short> vec = {1, 2, 3};
+    Buffer buffers[2] = {{1}, {2}};
+    Pointer<Buffer> buffer = {buffers};
+    Counters counters = {1, 2, 3};
+    Cache<Buffer *> cache = {&counters};
+    Node node = {{nullptr, nullptr}, nullptr, 1};
+    of_vec(&vec, 1);
+    of_node(&node, &node, &node);
     print_image();
     return (int)((of_vector(&vector) + of_text(&text) + of_texts(&texts, 0) + of_table(&table)
-                  + of_both(&both, 0) + behind_base(&owner, 1)) & 0);
+                  + of_both(&both, 0) + behind_base(&owner, 1) + of_buffer(&buffer, 0) + of_cache(&cache, 0)
+                  + of_words(&owner_of_words, 0)) & 0);
 }

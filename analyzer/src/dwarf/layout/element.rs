@@ -90,8 +90,9 @@ impl DebugInfo {
 
     /// The type that a template is made for, where that is one only.
     pub(crate) fn only_parameter(&mut self, part: &Layout) -> Option<DieRef> {
-        match self.inner_types(part).parameters[..] {
-            [only] => Some(only),
+        let types = self.inner_types(part);
+        match types.parameters[..] {
+            [only] if types.n_parameters == 1 => Some(only),
             _ => None,
         }
     }
@@ -103,9 +104,9 @@ impl DebugInfo {
             return known;
         }
         let mut types = InnerTypes::default();
-        let is_wanted =
-            |tag| matches!(tag, gimli::DW_TAG_template_type_parameter | gimli::DW_TAG_typedef);
+        let is_wanted = |tag| is_parameter(tag) || tag == gimli::DW_TAG_typedef;
         self.for_each_child(die, is_wanted, |info, child| {
+            types.n_parameters += usize::from(is_parameter(child.tag()));
             let found = match child.tag() {
                 gimli::DW_TAG_template_type_parameter => &mut types.parameters,
                 gimli::DW_TAG_typedef => &mut types.named,
@@ -117,6 +118,16 @@ impl DebugInfo {
         });
         self.inner_types.keep(die, Arc::new(types))
     }
+}
+
+/// Tells whether an entry is for an argument of a template that is no value.
+fn is_parameter(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_template_type_parameter
+            | gimli::DW_TAG_GNU_template_template_param
+            | gimli::DW_TAG_GNU_template_parameter_pack
+    )
 }
 
 /// Tells whether a promise lies just after the two pointers that a coroutine's frame begins with: that it has no greater

@@ -36,8 +36,10 @@ pub(crate) type DerivationTable =
 /// The types that an aggregate names inside of itself.
 #[derive(Debug, Default)]
 pub(crate) struct InnerTypes {
-    /// The arguments of its template.
+    /// The types among the arguments of its template.
     pub(crate) parameters: Vec<DieRef>,
+    /// Arguments of its template that are types, are none (`void`), or are several or templates themselves.
+    pub(crate) n_parameters: usize,
     /// The types that its typedefs stand for.
     pub(crate) named: Vec<DieRef>,
 }
