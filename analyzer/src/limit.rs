@@ -214,6 +214,9 @@ pub const MAX_DESCRIPTOR_BYTES: u64 = 40 + 24 * 15;
 /// have about 20,000.
 pub const MAX_DERIVATIONS: usize = 1 << 18;
 
+/// Members of a structure of numbers that elements may lie after: headers have few.
+pub const MAX_HEADER_MEMBERS: usize = 16;
+
 /// Type parameters and typedefs of the classes around a member that are looked at.
 pub const MAX_TYPE_PARAMETERS: usize = 64;
 

@@ -40,7 +40,7 @@ fn of_two_bytes(function: &str, is_right: impl Fn(Option<&str>) -> bool) {
 
 #[test]
 fn elements_after_a_header_are_of_the_type_that_it_is_made_for() {
-    for function in ["of_vector", "of_text", "of_texts"] {
+    for function in ["of_vector", "of_element", "of_text", "of_texts"] {
         of_two_bytes(function, |name| name.is_some_and(|name| name.contains("unsigned")));
     }
 }

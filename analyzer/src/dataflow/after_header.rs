@@ -3,21 +3,27 @@
 use super::content::{Address, Origin, PointerName, holder_of_pointer};
 use super::doubt::{Doubts, Standing};
 use crate::dwarf::debug_info::DebugInfo;
+use crate::limit;
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use std::sync::Arc;
 
 impl Address {
+    /// Tells whether it is about a structure of numbers alone.
+    pub(super) fn is_header(&self) -> bool {
+        matches!(&self.origin, Origin::Object(layout) if is_of_numbers(&layout.innermost_element()))
+    }
+
     /// The elements after a header of numbers alone: one that is made for a type, as Qt's `QTypedArrayData<T>`, or that a
     /// container of one type points at. How far from the header they begin is often one of its numbers: from the header on,
     /// `step` has to be counted by single bytes, which nothing in it of more than a byte is, and where in an element an
     /// address goes is not known.
     pub(crate) fn elements_after(&self, step: u64, debug: &mut DebugInfo) -> Option<Arc<Layout>> {
-        let Origin::Object(layout) = &self.origin else { return None };
-        let header = layout.innermost_element();
         let is_certain = self.doubts == Doubts::NONE && self.standing != Standing::Aside;
-        if step != 1 || !is_certain || !is_of_numbers(&header) {
+        let Origin::Object(layout) = &self.origin else { return None };
+        if step != 1 || !is_certain || !self.is_header() {
             return None;
         }
+        let header = layout.innermost_element();
         let element = match (debug.only_parameter(&header), &self.name) {
             (Some(element), _) => element,
             (None, Some(PointerName::Member(outer, offset))) => {
@@ -37,7 +43,7 @@ impl Address {
 /// Tells whether a structure is of whole numbers, none of them in an array.
 fn is_of_numbers(layout: &Layout) -> bool {
     let Shape::Aggregate { members, .. } = &layout.shape else { return false };
-    !members.is_empty()
+    (1..=limit::MAX_HEADER_MEMBERS).contains(&members.len())
         && members.iter().all(|member| match &member.layout.shape {
             Shape::Scalar(kind) => *kind == ScalarKind::Number,
             Shape::Aggregate { .. } => is_of_numbers(&member.layout),

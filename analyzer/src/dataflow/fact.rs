@@ -1,6 +1,6 @@
 //! Facts: what the debug information says of values, and how that goes together with how they come about.
 
-use super::content::{Address, Better, Content, Origin, either};
+use super::content::{Address, Better, Content, Origin, PointerName, either};
 use super::doubt::{Doubt, Standing};
 use crate::types::layout::Layout;
 use std::ops::Range;
@@ -129,7 +129,11 @@ pub(crate) fn refined(made: Content, said: Content) -> Content {
             // Where a loop's variable is said to be, its compiler may have changed the loop since:
             // the code tells how far into an element an address is.
             let kept = if is_elsewhere(first, second) { first } else { second };
-            Content::Address(Address { offset: kept.offset.clone(), doubts, ..second.clone() })
+            // Whose member leads to a header, tells what lies after it.
+            let is_held = matches!(first.name, Some(PointerName::Member(..))) && first.is_header();
+            let name = if is_held { &first.name } else { &second.name };
+            let (offset, name) = (kept.offset.clone(), name.clone());
+            Content::Address(Address { offset, doubts, name, ..second.clone() })
         }
         (Content::Top, Content::Address(address)) => {
             // A pointer to a member of this or that keeps neither.

@@ -4,10 +4,15 @@
 #include <cstring>
 
 // How far from here the elements begin, is a number in it.
-struct Header { int owners, size; long offset; };
+struct Header {
+    int owners, size;
+    long offset;
+    void *data() { return reinterpret_cast<char *>(this) + offset; }
+};
 template <class T> struct Vector {
     Header *d;
     T *begin() const { return reinterpret_cast<T *>(reinterpret_cast<char *>(d) + d->offset); }
+    const T &at(long i) const { return static_cast<T *>(d->data())[i]; }
 };
 template <class T> struct TypedHeader : Header {
     T *begin() { return reinterpret_cast<T *>(reinterpret_cast<char *>(this) + offset); }
@@ -42,6 +47,7 @@ FUNCTION long of_vector(const Vector<unsigned short> *v) {
     for (int i = 0; i < v->d->size; ++i) sum = sum * 31 + v->begin()[i];
     return sum;
 }
+FUNCTION long of_element(const Vector<unsigned short> *v, long i) { return v->at(i); }
 FUNCTION long of_text(const Text *t) {
     long sum = 0;
     for (int i = 0; i < t->d->size; ++i) sum = sum * 31 + t->d->begin()[i];
@@ -87,14 +93,14 @@ static short *rows[1] = {zeros};
 
 int main() {
     Header *header = static_cast<Header *>(malloc(sizeof(Header) + 64));
-    *header = {1, 4, sizeof(Header)};
+    header->owners = 1, header->size = 4, header->offset = sizeof(Header);
     Vector<unsigned short> vector = {header};
     Text text = {static_cast<TypedHeader<unsigned short> *>(header)};
     Table<char16_t, short> table = {header};
     for (int i = 0; i < 8; i++) vector.begin()[i] = 0;
     unsigned short letter = 0, *first = &letter;
     Header *pointers = static_cast<Header *>(malloc(sizeof(Header) + 64));
-    *pointers = {1, 1, sizeof(Header)};
+    pointers->owners = 1, pointers->size = 1, pointers->offset = sizeof(Header);
     Vector<unsigned short *> texts = {pointers};
     texts.begin()[0] = first;
     Both both = {1, {{rows, 0}, {rows, 0}}, 1};
@@ -112,7 +118,7 @@ int main() {
     of_vec(&vec, 1);
     of_node(&node, &node, &node);
     print_image();
-    return (int)((of_vector(&vector) + of_text(&text) + of_texts(&texts, 0) + of_table(&table)
+    return (int)((of_vector(&vector) + of_element(&vector, 1) + of_text(&text) + of_texts(&texts, 0) + of_table(&table)
                   + of_both(&both, 0) + behind_base(&owner, 1) + of_buffer(&buffer, 0) + of_cache(&cache, 0)
                   + of_words(&owner_of_words, 0)) & 0);
 }
