@@ -13,14 +13,19 @@ impl Address {
         matches!(&self.origin, Origin::Object(layout) if is_of_numbers(&layout.innermost_element()))
     }
 
-    /// The elements after a header of numbers alone: one that is made for a type, as Qt's `QTypedArrayData<T>`, or that a
-    /// container of one type points at. How far from the header they begin is often one of its numbers: from the header on,
-    /// `step` has to be counted by single bytes, which nothing in it of more than a byte is, and where in an element an
-    /// address goes is not known.
-    pub(crate) fn elements_after(&self, step: u64, debug: &mut DebugInfo) -> Option<Arc<Layout>> {
+    /// The whole element of `n_bytes` after a header of numbers alone: one that is made for a type, as Qt's
+    /// `QTypedArrayData<T>`, or that a container of one type points at. How far from the header they begin is often one of
+    /// its numbers: from the header on, `step` has to be counted by single bytes, which nothing in it of more than a byte is,
+    /// and where in a larger element an address goes is not known.
+    pub(crate) fn element_after(
+        &self,
+        step: u64,
+        n_bytes: u64,
+        debug: &mut DebugInfo,
+    ) -> Option<Arc<Layout>> {
         let is_certain = self.doubts == Doubts::NONE && self.standing != Standing::Aside;
         let Origin::Object(layout) = &self.origin else { return None };
-        if step != 1 || !is_certain || !self.is_header() {
+        if step != 1 || n_bytes == 1 || !is_certain || !self.is_header() {
             return None;
         }
         let header = layout.innermost_element();
@@ -36,7 +41,7 @@ impl Address {
         let pointee = element.pointee.map(|pointee| debug.layout(pointee));
         let is_other = |other: &Layout| other.fingerprint != header.fingerprint;
         let is_apart = is_other(&element) && pointee.is_none_or(|pointee| is_other(&pointee));
-        (is_apart && element.size > 1 && !has_member(&header, &element)).then_some(element)
+        (is_apart && element.size == n_bytes && !has_member(&header, &element)).then_some(element)
     }
 }
 

@@ -200,10 +200,8 @@ impl Address {
             return None;
         }
         let is_many = self.has(Doubt::Which) || self.has(Doubt::Beyond);
-        let starts = self.offset.starts();
-        let is_listed = self.offset.step == 0;
-        let accessed = is_listed.then(|| without_end(layout, starts, is_many)).flatten();
-        let starts = accessed.as_deref().unwrap_or(starts);
+        let accessed = without_end(layout, &self.offset, is_many);
+        let starts = accessed.as_deref().unwrap_or(self.offset.starts());
         let place = |start: &i64| place_in(layout, *start, self.offset.step, n_bytes, is_many);
         starts.iter().map(place).collect()
     }

@@ -1,6 +1,6 @@
 //! Parts at an offset of a type, of which it is not known how far it goes on.
 
-use super::offset::gcd;
+use super::offset::{Offset, gcd};
 use crate::limit;
 use crate::types::layout::{Layout, Shape};
 use std::ops::Range;
@@ -74,14 +74,22 @@ fn array_around(layout: &Layout, offset: u64, step: u64) -> Option<(Range<u64>, 
     None
 }
 
-/// The starts that are accessed, of several in an object: those in an array of it without the one just behind its last element,
+/// The starts that are accessed, of several in an object from which nothing steps on: those in an array of it without the one just behind its last element,
 /// where a loop over them ends. With `is_many` that may be in another object. `None` where there is no such end, or what
 /// lies there is like an element and may be meant.
-pub(super) fn without_end(layout: &Arc<Layout>, starts: &[i64], is_many: bool) -> Option<Vec<i64>> {
+pub(super) fn without_end(
+    layout: &Arc<Layout>,
+    offset: &Offset,
+    is_many: bool,
+) -> Option<Vec<i64>> {
+    // Two elements and the end.
+    let starts @ [first, _, _, ..] = offset.starts() else { return None };
+    if offset.step != 0 {
+        return None;
+    }
     let element = layout.innermost_element();
-    let first = u64::try_from(*starts.first()?).ok()?;
-    let steps = starts[1..].iter().map(|start| start.wrapping_sub(starts[0]).unsigned_abs());
-    let step = steps.fold(0, gcd);
+    let steps = starts.iter().map(|start| start.wrapping_sub(*first).unsigned_abs());
+    let (first, step) = (u64::try_from(*first).ok()?, steps.fold(0, gcd));
     let (array, each) = (step != 0).then(|| array_around(&element, first, step))??;
     let is_in = |start: &&i64| u64::try_from(**start).is_ok_and(|start| array.contains(&start));
     let (inside, outside): (Vec<i64>, Vec<i64>) = starts.iter().partition(|start| is_in(start));

@@ -61,9 +61,10 @@ impl Typing<'_, '_> {
 
     fn loaded_from(&mut self, layout: &Arc<Layout>, address: &Address) -> Content {
         let Some(places) = address.places(POINTER_BYTES.into()) else {
-            let element = address.elements_after(address.offset.step, self.around.debug);
-            let whole = element.filter(|element| element.size == u64::from(POINTER_BYTES));
-            return whole.map_or(Content::Unknown, |it| self.content_of(&it, address.name.clone()));
+            let (step, n_bytes) = (address.offset.step, POINTER_BYTES.into());
+            let element = address.element_after(step, n_bytes, self.around.debug);
+            let content = element.map(|it| self.content_of(&it, address.name.clone()));
+            return content.unwrap_or(Content::Unknown);
         };
         let element = layout.innermost_element();
         let mut sum = Content::Bottom;

@@ -55,10 +55,7 @@ impl TypePath<'_> {
             Some((address, layout)) => pointed::answer(access, &layout, &address, None),
             None => named(&self.copied_number(access)?, Root::Pointer(""), 0, access),
         };
-        match answer {
-            TypeAnswer::Object(object) => Some(Arc::unwrap_or_clone(object)),
-            _ => None,
-        }
+        answer.object()
     }
 
     /// A number that a variable has the value of, past the end of a header, or before the object that it is the header of.

@@ -123,6 +123,16 @@ pub enum TypeAnswer {
     Unknown(Reason),
 }
 
+impl TypeAnswer {
+    /// The one object, if it is one for every sample.
+    pub(crate) fn object(self) -> Option<PlacedObject> {
+        match self {
+            Self::Object(object) => Some(Arc::unwrap_or_clone(object)),
+            Self::Indexed(_) | Self::Unknown(_) => None,
+        }
+    }
+}
+
 /// A named object and where in it the access begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedObject {

@@ -126,8 +126,7 @@ impl<'a> TypePath<'a> {
     /// The bytes or scalars that the pointer of an access leads to, where that is a member. Where in them the access
     /// goes, and as what, is not known.
     pub(crate) fn bytes(&mut self, access: &MemoryAccess) -> Option<PlacedObject> {
-        let is_plain = access.role == Role::Operand && access.address.segment == SegmentBase::Flat;
-        let Target { address, index } = is_plain.then(|| self.target(access))?.ok()?;
+        let Target { address, index } = self.plain_target(access)?;
         // What is counted otherwise are elements of a type that nothing tells, and before it may be a header.
         let is_by_bytes = address.offset.step == 1 || index.is_some_and(|it| it.counts_within(2));
         let is_before = address.offset.starts().iter().any(|start| *start < 0);
@@ -155,23 +154,16 @@ impl<'a> TypePath<'a> {
 
     /// The whole element that an access is to which goes on from a header.
     pub(crate) fn element_after(&mut self, access: &MemoryAccess) -> Option<PlacedObject> {
-        let is_plain = access.role == Role::Operand && access.address.segment == SegmentBase::Flat;
-        let Target { address, index } = is_plain.then(|| self.target(access))?.ok()?;
+        let Target { address, index } = self.plain_target(access)?;
         let step = gcd(address.offset.step, index.map_or(0, Index::step));
-        let element = address.elements_after(step, self.debug)?;
-        if element.size != u64::from(access.size) {
-            return None;
-        }
+        let element = address.element_after(step, access.size.into(), self.debug)?;
         let whole = element.descend_as(0, element.size, access.kind);
         let leaf = whole.as_ref().map_or(&*element, |path| path.leaf);
         if matches!(leaf.shape, Shape::Scalar(kind) if !access.kind.fits(kind)) {
             return None;
         }
         let root = owned_root(address.name.as_ref());
-        match named(&element, root.borrow(), 0, access) {
-            TypeAnswer::Object(object) => Some(Arc::unwrap_or_clone(object)),
-            _ => None,
-        }
+        named(&element, root.borrow(), 0, access).object()
     }
 
     /// Objects that other registers point at: one of them may be what is accessed.
@@ -191,6 +183,12 @@ impl<'a> TypePath<'a> {
             }
         }
         live
+    }
+
+    /// The address of a written-out operand that is in no segment of its own.
+    fn plain_target(&mut self, access: &MemoryAccess) -> Option<Target> {
+        let is_plain = access.role == Role::Operand && access.address.segment == SegmentBase::Flat;
+        is_plain.then(|| self.target(access))?.ok()
     }
 
     /// The address of an operand.
