@@ -8,6 +8,7 @@ mod absurd_flow;
 mod absurd_type;
 mod backtracking;
 mod callback;
+mod carried;
 mod circles;
 mod container;
 mod cut_short;

@@ -117,10 +117,35 @@ impl CodeImage {
 
     /// The places in its data where the file has a pointer to the code at `target`, in order.
     pub(crate) fn places_of(&self, target: Svma) -> Vec<Svma> {
-        let held = self.held.get_or_init(|| self.find_held());
+        let held = self.held();
         let first = held.partition_point(|(held, _)| *held < target);
         let places = held[first..].iter().take_while(|(held, _)| *held == target);
         places.take(limit::MAX_PLACES_OF_POINTER).map(|(_, place)| *place).collect()
+    }
+
+    /// All code to which the file has a pointer in its data, with the place of that.
+    pub(crate) fn held(&self) -> &[(Svma, Svma)] {
+        self.held.get_or_init(|| self.find_held())
+    }
+
+    /// All pointers that the loader or the file puts in its data and that are not to code, each with its target if that is
+    /// known; `None` where they are more than `max`.
+    pub(crate) fn data_pointers(&self, max: usize) -> Option<Vec<(Svma, Option<Svma>)>> {
+        let mut found = relocation::data_pointers(&self.image, self.file.as_ref(), max + 1);
+        if self.has_addresses_in_place() {
+            let data = self.image.segments.iter().filter(|segment| !segment.is_executable);
+            let is_data = |target: Svma| data.clone().any(|segment| segment.holds(target));
+            let words = self.words(is_data).into_iter();
+            found.extend(words.map(|(target, place)| (place, Some(target))));
+        }
+        (found.len() <= max).then_some(found)
+    }
+
+    /// Tells whether words of its data may be addresses of which no relocation tells: code at fixed addresses, and packed
+    /// relocations (`DT_RELR`).
+    fn has_addresses_in_place(&self) -> bool {
+        let is_packed = || self.image.sections.iter().any(|section| section.name == ".relr.dyn");
+        self.is_at_fixed_addresses() || is_packed()
     }
 
     /// The pointer to code that the file has at `place` in its data.
@@ -172,7 +197,7 @@ impl CodeImage {
     /// order.
     pub(crate) fn places_of_pointers(&self) -> [Arc<[Svma]>; 2] {
         let places = self.places.get_or_init(|| {
-            let held = self.held.get_or_init(|| self.find_held());
+            let held = self.held();
             let mut all: Vec<Svma> = held.iter().map(|(_, place)| *place).collect();
             all.sort_unstable();
             let loaded: Vec<Svma> =
@@ -184,8 +209,8 @@ impl CodeImage {
 
     fn find_held(&self) -> Vec<(Svma, Svma)> {
         let mut held: Vec<(Svma, Svma)> = self.pointers().all().collect();
-        if self.is_at_fixed_addresses() {
-            // The loader writes no such pointers: they are there.
+        if self.has_addresses_in_place() {
+            // No relocation tells of such pointers: they are there.
             held.extend(self.words(|target| self.image.is_code(target)));
         }
         held.sort_unstable();

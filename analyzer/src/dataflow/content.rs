@@ -290,6 +290,15 @@ impl Content {
         }
     }
 
+    /// Tells whether its type does not tell what it leads to, if it is a pointer.
+    pub(super) fn is_untold(&self) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Address(address) => address.is_void(),
+            _ => false,
+        }
+    }
+
     /// Tells whether it is a pointer to numbers of which nothing tells what they are a part of.
     pub(crate) fn is_bare_number(&self) -> bool {
         let Self::Address(Address { origin: Origin::Object(layout), .. }) = self else {

@@ -91,6 +91,13 @@ impl FrameVariables {
         Some((variable, into))
     }
 
+    /// The largest variable at `slot`, whatever code sees it, and how far into it the slot is: a pointer may be said to be
+    /// where it was put into a structure.
+    pub(super) fn widest(&self, slot: Slot) -> Option<(&FrameVariable, u64)> {
+        let widest = self.at(slot).into_iter().max_by_key(|(idx, it, _)| (it.layout.size, *idx));
+        widest.map(|(_, variable, into)| (variable, into))
+    }
+
     /// The variables at `slot`; none where they are more than can be told apart.
     fn at(&self, slot: Slot) -> Vec<(u32, &FrameVariable, u64)> {
         let tree = self.trees.iter().find(|(base, _)| *base == slot.frame);

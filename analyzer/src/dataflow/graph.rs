@@ -50,6 +50,8 @@ pub(crate) struct ValueGraph {
     /// The value that another one turned out to be.
     same: Vec<ValueIdx>,
     pub(crate) stores: Vec<Store>,
+    /// Values that are put into the frame.
+    pub(super) frame_stores: Vec<(Slot, ValueIdx)>,
     /// Accesses to memory through one register: the register's value, and what is accessed from there.
     pub(crate) accesses: Vec<(ValueIdx, Touched)>,
     /// Values before which the last byte is tested for a kind.

@@ -4,6 +4,7 @@ use super::arm::{self, Arms, Use};
 use super::content::{Address, Content, Origin, PointerName, static_address};
 use super::doubt::{Doubt, Doubts};
 use super::offset::Offset;
+use super::points_to::PointerCell;
 use super::typing::Typing;
 use super::value::{Definition, Slot, Sum};
 use crate::dwarf::layout::element;
@@ -72,11 +73,26 @@ impl Typing<'_, '_> {
             let member = if element.is_aggregate() {
                 self.member(&element, place)
             } else {
-                self.content_of(&element, address.name.clone())
+                self.element(&element, address.name.as_ref())
             };
             sum = sum.join(member);
         }
         sum
+    }
+
+    /// The value of a scalar that a pointer with this name leads to.
+    fn element(&mut self, element: &Arc<Layout>, name: Option<&PointerName>) -> Content {
+        let known = self.content_of(element, name.cloned());
+        let Some(PointerName::Member(holder, offset)) = name else { return known };
+        let cell =
+            known.is_untold().then(|| self.around.debug.element_cell(holder, *offset, element));
+        self.told_by(cell.flatten(), known)
+    }
+
+    /// The content of a cell: `known` by its type, unless the code tells what is put there.
+    pub(super) fn told_by(&self, cell: Option<PointerCell>, known: Content) -> Content {
+        let told = cell.and_then(|cell| self.around.points_to.content(cell));
+        told.cloned().unwrap_or(known)
     }
 
     fn loaded_from_arm(&mut self, arms: &Arms, address: &Address) -> Content {
@@ -129,9 +145,16 @@ impl Typing<'_, '_> {
         let Some(into) = place.at.offset_from(variable.start) else { return Content::Unknown };
         let layout = Arc::clone(&variable.layout);
         if layout.is_aggregate() || matches!(layout.shape, Shape::Array { .. }) {
-            return self.member(&layout, into);
+            let known = self.member(&layout, into);
+            let is_scalar = !layout.innermost_element().is_aggregate();
+            let cell =
+                (known.is_untold() && is_scalar).then(|| self.around.debug.static_cell(place));
+            return self.told_by(cell.flatten(), known);
         }
-        self.content_of(&layout, Some(PointerName::Variable(Arc::clone(&variable.name))))
+        let name = PointerName::Variable(Arc::clone(&variable.name));
+        let known = self.content_of(&layout, Some(name));
+        let cell = known.is_untold().then(|| self.around.debug.static_cell(place));
+        self.told_by(cell.flatten(), known)
     }
 
     /// Finds what the eight bytes at an address are made to hold by their type.
@@ -180,7 +203,9 @@ impl Typing<'_, '_> {
             return self.held(contents, name);
         }
         let (kind, pointee) = (leaf.shape == Shape::Scalar(ScalarKind::Number), leaf.pointee);
-        self.pointing_at(kind, pointee, Some(name))
+        let known = self.pointing_at(kind, pointee, Some(name));
+        let cell = known.is_untold().then(|| self.around.debug.member_cell(element, offset));
+        self.told_by(cell.flatten(), known)
     }
 
     /// Finds the content of a pointer that lies `into` bytes inside a union of several.

@@ -29,9 +29,11 @@ mod frame;
 mod frame_variable;
 mod graph;
 mod hint;
+mod inclusion;
 mod liveness;
 mod load;
 mod offset;
+mod points_to;
 mod settled;
 mod shape;
 mod signature;
@@ -49,6 +51,7 @@ pub(crate) use congruence::Congruence;
 pub(crate) use content::{Address, Content, Origin, PointerName};
 pub(crate) use doubt::{Doubt, Standing};
 pub(crate) use offset::{Offset, gcd};
+pub(crate) use points_to::{Carried, Included, Inclusions, PointerCell, PointsTo};
 pub(crate) use settled::{Dataflow, Given};
 pub(crate) use typing::Surroundings;
 pub(crate) use value::{BytesBefore, Slot};
@@ -148,10 +151,23 @@ impl Following {
         parameters.filter(|(value, _)| is_open(*value)).map(|(_, register)| register).collect()
     }
 
+    /// Collects what the function puts where, which is entered at `entry`.
+    pub(crate) fn collect_inclusions(
+        self,
+        around: &mut Surroundings<'_>,
+        entry: Svma,
+        found: &mut Inclusions,
+    ) {
+        Typing::resume(&self.graph, around, self.typed).collect_inclusions(entry, found);
+    }
+
     /// Keeps what is asked for later.
-    pub(crate) fn settled(self) -> Dataflow {
+    pub(crate) fn settled(mut self, around: &mut Surroundings<'_>) -> Dataflow {
         let open_parameters = self.open_parameters();
-        Dataflow::keep(&self.function, &self.graph, self.typed.contents, open_parameters)
+        let typed = std::mem::take(&mut self.typed);
+        let mut typing = Typing::resume(&self.graph, around, typed);
+        typing.contents.carried = typing.carried();
+        Dataflow::keep(&self.function, &self.graph, typing.end().contents, open_parameters)
     }
 }
 

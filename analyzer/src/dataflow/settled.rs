@@ -6,6 +6,7 @@ use super::doubt::{Doubt, Standing};
 use super::fact::{Fact, Part, SumFact, all, refined};
 use super::frame_variable::{FrameVariable, FrameVariables};
 use super::graph::ValueGraph;
+use super::points_to::Carried;
 use super::typing::Contents;
 use super::value::{BytesBefore, Definition, Place, Slot, Sum, ValueIdx};
 use crate::limit;
@@ -70,6 +71,7 @@ pub(crate) struct Kept {
     /// Accesses before where it points, where it points to bytes.
     before: Range<u32>,
     given: Option<Given>,
+    carried: Option<Carried>,
 }
 
 /// The function was entered with this value in a register, or with one that is so far from it.
@@ -210,6 +212,11 @@ impl Dataflow {
             }
             content => content,
         }
+    }
+
+    /// Finds where a pointer to nothing known comes from that a register holds, if that may tell what it leads to.
+    pub(crate) fn carried(&self, svma: Svma, number: u16) -> Option<Carried> {
+        self.value(svma, number)?.carried
     }
 
     /// Finds the argument given to the function that a register holds before the instruction at `svma`.
@@ -358,8 +365,15 @@ impl<'a> Keeper<'a> {
         }
         let content = Content::Unknown;
         let none = Accesses::None;
-        let unknown =
-            Kept { content, facts: 0..0, parts: 0..0, accesses: none, before: 0..0, given: None };
+        let unknown = Kept {
+            content,
+            facts: 0..0,
+            parts: 0..0,
+            accesses: none,
+            before: 0..0,
+            given: None,
+            carried: None,
+        };
         Self {
             graph,
             contents,
@@ -389,13 +403,14 @@ impl<'a> Keeper<'a> {
         let (facts, parts) =
             (first_fact..self.facts.len() as u32, first_part..self.parts.len() as u32);
         let given = self.given(value);
-        let is_unknown = content == Content::Unknown && given.is_none();
+        let carried = self.contents.carried.get(&value).copied();
+        let is_unknown = content == Content::Unknown && given.is_none() && carried.is_none();
         let kept = if is_unknown && facts.is_empty() && parts.is_empty() {
             0
         } else {
             let accesses = self.accesses.get(&value).copied().unwrap_or(Accesses::None);
             let before = self.keep_before(value, &content);
-            self.kept.push(Kept { content, facts, parts, accesses, before, given });
+            self.kept.push(Kept { content, facts, parts, accesses, before, given, carried });
             self.kept.len() as u32 - 1
         };
         self.known.insert(value, kept);
@@ -493,7 +508,15 @@ mod tests {
         let (of_facts, of_parts) = (n(facts.len()), n(parts.len()));
         let accesses = Accesses::None;
         let (before, given) = (0..0, None);
-        let kept = Kept { content, facts: of_facts, parts: of_parts, accesses, before, given };
+        let kept = Kept {
+            content,
+            facts: of_facts,
+            parts: of_parts,
+            accesses,
+            before,
+            given,
+            carried: None,
+        };
         Dataflow {
             start: 0x1000,
             instructions: Box::new([0, 1, 2, 3]),

@@ -1,6 +1,7 @@
 //! Signatures: what the functions that are called take and return, as far as the debug information tells.
 
 use super::content::{Address, Content, Origin, PointerName};
+use super::points_to::PointerCell;
 use super::typing::Typing;
 use super::value::{Call, Definition, ValueIdx};
 use crate::dwarf::code::passing::{Passing, Word};
@@ -20,7 +21,11 @@ impl Typing<'_, '_> {
         let Some(callee) = self.callee(call) else { return Content::Unknown };
         match self.result_of(callee) {
             Some((layout, Passing::Address)) => Content::Address(Address::object(layout, 0, None)),
-            Some((layout, Passing::Value | Passing::Unknown)) => self.content_of(&layout, None),
+            Some((layout, Passing::Value | Passing::Unknown)) => {
+                let known = self.content_of(&layout, None);
+                let target = self.direct_target(call).filter(|_| known.is_untold());
+                self.told_by(target.map(PointerCell::Result), known)
+            }
             None => Content::Unknown,
         }
     }
@@ -59,7 +64,7 @@ impl Typing<'_, '_> {
     }
 
     /// Finds the target of a direct call, or jump out of the function.
-    fn direct_target(&self, call: &Call) -> Option<Svma> {
+    pub(super) fn direct_target(&self, call: &Call) -> Option<Svma> {
         self.around.function.exit(call.at as usize).target()
     }
 

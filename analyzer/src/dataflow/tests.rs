@@ -346,8 +346,13 @@ pub(super) fn typed<V>(
     let looked_at = look(&mut graph);
     graph.connect().unwrap();
     let scope = FunctionScope::default();
-    let mut around =
-        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let mut around = Surroundings {
+        debug: &mut debug,
+        image: &image,
+        function: &function,
+        scope: &scope,
+        points_to: &PointsTo::default(),
+    };
     let mut typing = Typing::new(&graph, &mut around);
     typing.type_all(&[]);
     ask(&mut typing, looked_at);
@@ -436,8 +441,13 @@ fn callers_are_asked_for_what_is_not_known_or_may_be_a_part() {
     let program = Program::c("long.c", "-O2 -g");
     let (mut debug, image) = (sample::info(&program), image(&program));
     let scope = FunctionScope::default();
-    let mut around =
-        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let mut around = Surroundings {
+        debug: &mut debug,
+        image: &image,
+        function: &function,
+        scope: &scope,
+        points_to: &PointsTo::default(),
+    };
     let mut open = |given: Option<Arc<Layout>>| {
         let content = given.map(|layout| Content::Address(object(&layout, 0, None)));
         let given: Vec<Argument> =

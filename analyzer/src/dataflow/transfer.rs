@@ -13,6 +13,7 @@ use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::translation::Translator;
 use dataspace_proto::address::Svma;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
 /// One pass over a function's instructions.
@@ -24,9 +25,11 @@ pub(super) struct Transfer<'a> {
     pub(super) slots: BTreeSet<Slot>,
     /// Slots whose address is taken: calls may write to them.
     pub(super) escaped: BTreeSet<Slot>,
-    /// A lane of a vector register is taken out somewhere.
+    /// A lane of a vector register is taken out or put in somewhere.
     pub(super) has_lanes: bool,
     pub(super) effects: &'a CallEffects,
+    /// Indirect jumps to other places of the function.
+    leaps: FxHashSet<u32>,
 }
 
 impl<'a> Transfer<'a> {
@@ -37,7 +40,8 @@ impl<'a> Transfer<'a> {
     ) -> Self {
         let translator = Translator::new(function);
         let (slots, escaped) = (BTreeSet::new(), BTreeSet::new());
-        Self { graph, function, translator, slots, escaped, has_lanes: false, effects }
+        let leaps = function.leaps();
+        Self { graph, function, translator, slots, escaped, has_lanes: false, effects, leaps }
     }
 
     pub(super) fn run(mut self) {
@@ -56,7 +60,7 @@ impl<'a> Transfer<'a> {
 
     /// Notes the slots that an instruction reads or takes the address of.
     fn find_slots(&mut self, at: u32, reading: &Reading) {
-        self.has_lanes |= reading.takes_lane;
+        self.has_lanes |= reading.moves_lane;
         if reading.pops {
             let top = self.stack_top(at, 0);
             self.slots.extend(top);
@@ -101,7 +105,7 @@ impl<'a> Transfer<'a> {
             self.assign(at, assignment, loaded);
         }
         if self.has_lanes {
-            self.assign_vectors(at, action);
+            self.assign_vectors(at, action, loaded);
         }
         if let Some(stored) = action.store {
             self.store(at, stored, &action.reading, loaded);
@@ -114,6 +118,10 @@ impl<'a> Transfer<'a> {
             // A jump out of the function is a call in the last place.
             Exit::Jump(target) if self.function.index_of(Svma(target)).is_none() => {
                 self.note_call(at, None);
+            }
+            Exit::Indirect if !self.leaps.contains(&at) => {
+                let callee = action.callee.map(|callee| self.value(at, callee, loaded));
+                self.note_call(at, callee);
             }
             Exit::Return => {
                 let returned = self.register(at, RETURNED);
@@ -321,6 +329,9 @@ impl<'a> Transfer<'a> {
             let value = self.value(at, stored.value, loaded);
             return self.keep(at, slot, POINTER_BYTES.into(), value);
         }
+        if self.has_lanes && self.store_lanes(at, reading) {
+            return;
+        }
         let Some(operand) = reading.operand else { return };
         let value = self.value(at, stored.value, loaded);
         if let Some(slot) = self.operand_slot(at, &operand.address) {
@@ -333,7 +344,10 @@ impl<'a> Transfer<'a> {
     }
 
     /// Notes that `n_bytes` of the frame are written.
-    fn keep(&mut self, at: u32, slot: Slot, n_bytes: u32, value: ValueIdx) {
+    pub(super) fn keep(&mut self, at: u32, slot: Slot, n_bytes: u32, value: ValueIdx) {
+        if n_bytes == u32::from(POINTER_BYTES) && value != self.graph.opaque() {
+            self.graph.frame_stores.push((slot, value));
+        }
         // A slot that begins up to seven bytes lower is written to as well: of 8(%rsp) the upper half by
         // `movl $0,12(%rsp)`.
         let Some(first) = slot.offset.checked_sub(i64::from(POINTER_BYTES) - 1) else { return };

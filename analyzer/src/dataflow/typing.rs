@@ -9,6 +9,7 @@ use super::frame_variable::FrameVariables;
 use super::graph::ValueGraph;
 use super::liveness::Used;
 use super::offset::Offset;
+use super::points_to::{Carried, PointsTo};
 use super::signature::Parameters;
 use super::value::{Call, Definition, Slot, Sum, ValueIdx};
 use super::worklist::Users;
@@ -29,6 +30,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) image: &'a CodeImage,
     pub(crate) function: &'a FunctionCode,
     pub(crate) scope: &'a FunctionScope,
+    /// Contents of places for pointers to nothing known.
+    pub(crate) points_to: &'a PointsTo,
 }
 
 /// The contents of a function's values.
@@ -43,6 +46,8 @@ pub(crate) struct Contents {
     /// Each with the values of its registers where it is said first: it holds of them wherever they are.
     pub(crate) sums: Vec<(SumFact, Option<[ValueIdx; 2]>)>,
     returned: FxHashMap<u32, Content>,
+    /// Pointers to nothing known that come out of cells, once that was asked.
+    pub(super) carried: FxHashMap<ValueIdx, Carried>,
 }
 
 /// Contents of the eight bytes at an offset of a type, by the entry that describes it.

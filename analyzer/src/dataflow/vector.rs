@@ -1,14 +1,14 @@
 //! Pointers that go through vector registers.
 
 use super::transfer::Transfer;
-use super::value::{Definition, Place, Sum, ValueIdx};
+use super::value::{Definition, Place, Slot, Store, Sum, ValueIdx};
 use crate::x86_64::abi::{N_VECTORS, POINTER_BYTES};
 use crate::x86_64::action::{Action, N_LANES, Reading, Source, VectorAssignment};
 use crate::x86_64::exit::Exit;
 
 impl Transfer<'_> {
-    /// Notes what an instruction leaves in the vector registers that it writes.
-    pub(super) fn assign_vectors(&mut self, at: u32, action: &Action) {
+    /// Notes what an instruction, which read `loaded` from memory, leaves in the vector registers that it writes.
+    pub(super) fn assign_vectors(&mut self, at: u32, action: &Action, loaded: Option<ValueIdx>) {
         if matches!(action.exit, Exit::Call(_)) {
             // All are the callee's to use (psABI, figure 3.4).
             for register in 0..N_VECTORS {
@@ -19,10 +19,13 @@ impl Transfer<'_> {
             return;
         }
         let made = self.translator.vectors(at as usize);
-        let is_loaded = made.iter().any(|it| matches!(it.lanes[0], Source::MemoryLane(_)));
+        let is_loaded =
+            made.iter().any(|it| it.lanes.iter().any(|it| matches!(it, Source::MemoryLane(_))));
         let memory = if is_loaded { self.lane_address(at, &action.reading) } else { None };
+        let is_pointer = action.reading.operand.is_some_and(|operand| operand.is_pointer());
         for VectorAssignment { to, lanes } in made {
             let values = lanes.map(|source| match (source, memory) {
+                (Source::MemoryLane(_), _) if is_pointer => loaded.unwrap_or(self.graph.opaque()),
                 (Source::MemoryLane(lane), Some(first)) => self.loaded_lane(first, lane),
                 _ => self.value(at, source, None),
             });
@@ -30,6 +33,31 @@ impl Transfer<'_> {
                 self.graph.write(at, Place::Lane { register: to, lane }, value);
             }
         }
+    }
+
+    /// Notes what an instruction writes to memory of a vector register; false where it does not write one.
+    pub(super) fn store_lanes(&mut self, at: u32, reading: &Reading) -> bool {
+        let lanes = self.translator.lanes_stored(at as usize);
+        let Some(operand) = reading.operand.filter(|_| !lanes.is_empty()) else { return false };
+        let first = self.operand_slot(at, &operand.address);
+        let address = self.graph.operand(at, &operand.address);
+        for (lane, by) in lanes.into_iter().zip((0..).step_by(POINTER_BYTES.into())) {
+            let value = self.value(at, lane, None);
+            match (first, address) {
+                (Some(first), _) => {
+                    let slot = Slot { offset: first.offset.wrapping_add(by), ..first };
+                    self.keep(at, slot, POINTER_BYTES.into(), value);
+                }
+                // What nothing is known of is copied from somewhere.
+                (None, Some(first)) if self.graph.canonical(value) != self.graph.opaque() => {
+                    let displacement = first.displacement.wrapping_add(by);
+                    let address = Sum { displacement, ..first };
+                    self.graph.stores.push(Store { address, value });
+                }
+                (None, _) => {}
+            }
+        }
+        true
     }
 
     /// The address of an operand outside the frame.

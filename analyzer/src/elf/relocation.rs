@@ -57,6 +57,23 @@ impl CodePointers {
     }
 }
 
+/// The places in data where the loader writes an address, each with that if it is one of this load object's and not of its
+/// code; at most `max`.
+pub(crate) fn data_pointers(
+    image: &ElfImage,
+    file: &dyn FileBytes,
+    max: usize,
+) -> Vec<(Svma, Option<Svma>)> {
+    let bytes = image.section_bytes(file, ".rela.dyn");
+    let written = entries::<Rela64<LittleEndian>>(&bytes).iter().filter_map(|entry| {
+        let target = Svma(entry.r_addend.get(LittleEndian).cast_unsigned());
+        let is_own = entry.r_type(LittleEndian, false) == R_X86_64_RELATIVE;
+        let place = Svma(entry.r_offset.get(LittleEndian));
+        (!is_own || !image.is_code(target)).then_some((place, is_own.then_some(target)))
+    });
+    written.take(max).collect()
+}
+
 /// Of `places`, which are sorted, those that a relocation writes the address of, and those to which one writes what is not
 /// known.
 pub(crate) fn open_places(

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 impl LoadObjectIndex {
     /// The instructions that take the address of a function.
-    fn addresses(&mut self) -> &CallTable {
+    pub(crate) fn addresses(&mut self) -> &CallTable {
         let (code, frames) = (&self.code, &self.frames);
         self.call_cache.addresses.get_or_insert_with(|| {
             CallTable::of_addresses(

@@ -1,6 +1,8 @@
 //! The data flow of a load object's functions: worked out when it is asked for, with what callers pass.
 
-use crate::dataflow::{Address, Argument, Content, Dataflow, Following, Given, Surroundings};
+use crate::dataflow::{
+    Address, Argument, Content, Dataflow, Following, Given, PointerCell, Surroundings,
+};
 use crate::dwarf::code::kept::FunctionScope;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::thunk::Thunk;
@@ -79,8 +81,23 @@ impl LoadObjectIndex {
             return known;
         }
         let mut n_sites = limit::MAX_CALLER_SITES;
-        let given = self.given(function, svma, open, &mut n_sites);
+        let mut given = self.given(function, svma, open, &mut n_sites);
+        self.add_pointed(svma, start, open, &mut given);
         if self.is_unfinished() { given } else { self.flows.given.keep(start, given) }
+    }
+
+    /// Adds what all code that reaches a function passes in the registers of which its callers do not tell it.
+    fn add_pointed(&mut self, svma: Svma, start: Svma, open: &[u8], given: &mut Vec<Argument>) {
+        let range = self.debug.as_mut().and_then(|debug| debug.function_range_at(svma));
+        let entry = range.map_or(start, |(entry, _)| entry);
+        for register in open.iter().copied() {
+            let cell = PointerCell::Parameter(entry, register);
+            if let Some(content) = self.points_to.content(cell)
+                && given.iter().all(|known| known.register != register)
+            {
+                given.push(Argument { register, content: content.clone() });
+            }
+        }
     }
 
     /// Finds what is said of the function around `svma`, and what a thunk gets whoever calls it.
@@ -95,7 +112,7 @@ impl LoadObjectIndex {
         })
     }
 
-    fn follow(&mut self, function: &Arc<FunctionCode>, svma: Svma) -> Option<Following> {
+    pub(crate) fn follow(&mut self, function: &Arc<FunctionCode>, svma: Svma) -> Option<Following> {
         let start = function.start()?;
         if self.flows.too_large.get(&start).is_some() {
             return None;
@@ -103,7 +120,9 @@ impl LoadObjectIndex {
         let (scope, given) = self.scope_of_function(svma)?;
         let effects = self.call_effects(function);
         let debug = self.debug.as_mut()?;
-        let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
+        let points_to = &self.points_to;
+        let mut around =
+            Surroundings { debug, image: &self.code, function, scope: &scope, points_to };
         let followed =
             Following::of(function, &self.frames, &effects, &mut around, given.as_slice());
         if followed.is_none() {
@@ -120,13 +139,14 @@ impl LoadObjectIndex {
         svma: Svma,
         given: &[Argument],
     ) -> Option<Box<Dataflow>> {
+        let (scope, _) = self.scope_of_function(svma)?;
+        let (debug, points_to) = (self.debug.as_mut()?, &self.points_to);
+        let mut around =
+            Surroundings { debug, image: &self.code, function, scope: &scope, points_to };
         if !given.is_empty() {
-            let (scope, _) = self.scope_of_function(svma)?;
-            let debug = self.debug.as_mut()?;
-            let mut around = Surroundings { debug, image: &self.code, function, scope: &scope };
             followed.type_with(&mut around, given);
         }
-        let mut settled = followed.settled();
+        let mut settled = followed.settled(&mut around);
         settled.is_given = !given.is_empty();
         Some(Box::new(settled))
     }
@@ -209,7 +229,7 @@ impl LoadObjectIndex {
             return Some(known);
         }
         let followed = self.follow(&function, svma)?;
-        Some(Box::new(followed.settled()))
+        self.settled(followed, &function, svma, &[])
     }
 
     /// Takes back what [`Self::dataflow`] or [`Self::own_dataflow`] lent. Where callers pass nothing

@@ -5,6 +5,7 @@ use crate::bytes::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
 use crate::bytes::page::PageCache;
 use crate::code::image::CodeImage;
 use crate::code::outline::Evidence;
+use crate::dataflow::PointsTo;
 use crate::dwarf::code::frame::{CfaRule, FrameTable};
 use crate::dwarf::code::kept::FunctionScope;
 use crate::dwarf::debug_info::DebugInfo;
@@ -17,6 +18,7 @@ use crate::elf::thread_block::ThreadBlock;
 use crate::elf::thunk::Thunk;
 use crate::index::call::CallCache;
 use crate::index::flow_cache::FlowCache;
+use crate::index::pointer_pass::PointerPass;
 use crate::index::question::{Answer, Question};
 use crate::index::site::{
     FrameSlot, LiveObject, Past, PlacedObject, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
@@ -60,6 +62,11 @@ pub struct LoadObjectIndex {
     n_cached_instructions: usize,
     pub(crate) flows: FlowCache,
     pub(crate) call_cache: CallCache,
+    /// Contents of places for pointers to nothing known, and the pass that finds them out.
+    pub(crate) points_to: PointsTo,
+    pub(crate) pointer_pass: PointerPass,
+    /// The last question needs that.
+    pub(crate) is_pass_wanted: bool,
 }
 
 impl LoadObjectIndex {
@@ -119,6 +126,9 @@ impl LoadObjectIndex {
             n_cached_instructions: 0,
             flows: FlowCache::default(),
             call_cache: CallCache::default(),
+            points_to: PointsTo::default(),
+            pointer_pass: PointerPass::default(),
+            is_pass_wanted: false,
         };
         index.describe_known(pages);
         if let Some(debug) = &mut index.debug {
@@ -133,6 +143,7 @@ impl LoadObjectIndex {
         self.n_cached_instructions = 0;
         self.flows = FlowCache::default();
         self.call_cache = CallCache::default();
+        self.forget_pass_on_its_way();
         if let Some(debug) = &mut self.debug {
             debug.evict_caches();
         }
@@ -175,10 +186,19 @@ impl LoadObjectIndex {
             // The names of code that is in no file are no business of this one's.
             Question::CodeNames(_) => Answer::CodeNames(None),
         };
-        if self.is_unfinished() {
+        if self.is_unfinished() || self.goes_on_with_pass() {
             return Answer::Unfinished;
         }
         answer
+    }
+
+    /// Goes on with the pass over all functions if the last question needs it.
+    pub(crate) fn goes_on_with_pass(&mut self) -> bool {
+        let is_wanted = self.is_pass_wanted;
+        if is_wanted {
+            self.go_on_with_pass();
+        }
+        is_wanted
     }
 
     /// Finds what is at a place in data, as far as one question may look through the debug information.
@@ -212,7 +232,8 @@ impl LoadObjectIndex {
         self.debug.as_ref().is_some_and(DebugInfo::is_unfinished)
     }
 
-    const fn begin_question(&mut self) {
+    pub(crate) const fn begin_question(&mut self) {
+        self.is_pass_wanted = false;
         if let Some(debug) = &mut self.debug {
             debug.begin_question();
         }
@@ -293,6 +314,7 @@ impl LoadObjectIndex {
         let mut flow = is_described.then(|| self.dataflow(svma)).flatten();
         let mut live: Option<Arc<Vec<LiveObject>>> = None;
         let mut typed = Vec::with_capacity(memory.len());
+        let mut carried = None;
         for memory in memory {
             let mut live_here = Arc::default();
             let mut is_perhaps_variable = false;
@@ -305,6 +327,9 @@ impl LoadObjectIndex {
                     let answer = path.answer(&memory);
                     is_perhaps_variable = path.is_perhaps_variable;
                     if matches!(answer, TypeAnswer::Unknown(_)) {
+                        if memory.size > 1 {
+                            carried = carried.or_else(|| path.carried(&memory));
+                        }
                         let live = live.get_or_insert_with(|| Arc::new(path.live_objects()));
                         live_here = Arc::clone(live);
                     }
@@ -343,6 +368,9 @@ impl LoadObjectIndex {
         }
         if let Some(flow) = flow {
             self.keep_dataflow(svma, flow);
+        }
+        if let Some(carried) = carried.filter(|_| self.lacks_points_to()) {
+            self.is_pass_wanted |= self.is_worth_a_pass(svma, carried);
         }
         for access in &mut typed {
             if matches!(access.answer, TypeAnswer::Unknown(_)) {

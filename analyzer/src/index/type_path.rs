@@ -3,8 +3,8 @@
 
 use crate::code::image::CodeImage;
 use crate::dataflow::{
-    Address, Arms, Congruence, Content, Dataflow, Doubt, Offset, Origin, PointerName, Slot, Use,
-    gcd,
+    Address, Arms, Carried, Congruence, Content, Dataflow, Doubt, Offset, Origin, PointerName,
+    Slot, Use, gcd,
 };
 use crate::dwarf::code::frame::CfaRule;
 use crate::dwarf::debug_info::DebugInfo;
@@ -150,6 +150,13 @@ impl<'a> TypePath<'a> {
         let root = owned_root(address.name.as_ref());
         let object = data_object::pointed(&element, root.borrow());
         Some(PlacedObject { object, offset: 0 })
+    }
+
+    /// Finds where a pointer to nothing known comes from that an access goes by.
+    pub(crate) fn carried(&self, access: &MemoryAccess) -> Option<Carried> {
+        let registers = [access.address.base, access.address.index];
+        let mut registers = registers.into_iter().flatten().filter_map(|register| register.dwarf);
+        registers.find_map(|number| self.flow.carried(self.svma, number))
     }
 
     /// The whole element that an access is to which goes on from a header.

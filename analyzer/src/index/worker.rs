@@ -110,7 +110,9 @@ impl Worker {
         at: Svma,
         syntax: AssemblySyntax,
     ) -> Result<CodeListing, Reason> {
-        self.ready(object, key)?.listing(at, syntax)
+        let index = self.ready(object, key)?;
+        let listing = index.listing(at, syntax);
+        if index.ends_wanted_pass() { index.listing(at, syntax) } else { listing }
     }
 
     /// The functions of this name in a load object, or else names that are spelled like it.

@@ -10,6 +10,33 @@ pub const MAX_PLACES_OF_POINTER: usize = 1 << 10;
 /// where it is nothing but such pointers.
 pub const MAX_POINTER_DATA_BYTES: u64 = 16 << 20;
 
+/// Pointers to functions, and others, in a load object's data of which it is asked what holds them.
+pub const MAX_DATA_POINTERS: usize = 1 << 15;
+
+/// Instructions of a load object that are followed to find out what pointers to nothing known lead to: a second, once.
+pub const MAX_PASS_WORK: usize = 1 << 18;
+
+/// Code of a load object that has about as many, where most of it may put pointers somewhere.
+pub const MAX_PASSED_CODE_BYTES: u64 = 3 << 19;
+
+/// Of these the number that one turn takes.
+pub const MAX_PASS_WORK_A_TURN: usize = 1 << 13;
+
+/// Pointers that code puts somewhere, of one load object: about 120 bytes each. SQLite has 32,000.
+pub const MAX_INCLUSIONS: usize = 1 << 17;
+
+/// Times that something is put into a place for pointers until all is known.
+pub const MAX_INCLUSION_STEPS: usize = 1 << 22;
+
+/// Functions that one place for pointers may lead to.
+pub const MAX_POINTED_FUNCTIONS: usize = 1 << 9;
+
+/// Values that are looked at for what one of them may be.
+pub const MAX_INCLUDED_VALUES: usize = 64;
+
+/// Objects that one place for pointers leads to and that are told apart.
+pub const MAX_POINTED_OBJECTS: usize = 8;
+
 /// Functions that one goes on to by jumps, which are looked through for one that leads back to it.
 pub const MAX_LEFT_TO: usize = 16;
 

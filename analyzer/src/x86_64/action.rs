@@ -24,7 +24,7 @@ pub(crate) struct Action {
     pub(crate) assignments: Vec<Assignment>,
     pub(crate) store: Option<Stored>,
     pub(crate) exit: Exit,
-    /// The address of the function that an indirect call is of.
+    /// The address that an indirect call or jump goes to.
     pub(crate) callee: Option<Source>,
 }
 
@@ -37,8 +37,8 @@ pub(crate) struct Reading {
     pub(crate) pops: bool,
     /// It takes the stack's own address: `mov %rsp,%rdi`.
     pub(crate) takes_stack: bool,
-    /// It moves a lane of a vector register to a general one.
-    pub(crate) takes_lane: bool,
+    /// It takes a lane out of a vector register, or puts one in.
+    pub(crate) moves_lane: bool,
 }
 
 /// A memory operand that is written out.

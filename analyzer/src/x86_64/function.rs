@@ -1,16 +1,18 @@
 //! One function, decoded once: its instructions, and for each what can have run just before it.
 
+use super::abi::POINTER_BYTES;
 use super::access;
 use super::exit::{Destination, Exit};
 use super::flow::Flow;
 use super::pointer::CodePointer;
+use super::vector;
 use crate::limit;
 use crate::x86_64::edge::{Entrances, Predecessor};
 use crate::x86_64::image_bytes::ImageBytes;
 use crate::x86_64::outline::{CodePart, Outline};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
-use iced_x86::{Instruction, Mnemonic};
+use iced_x86::{Instruction, Mnemonic, OpKind};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
@@ -150,6 +152,41 @@ impl FunctionCode {
             jumps.extend(self.svma(at).filter(|_| is_out));
         }
         Some(jumps)
+    }
+
+    /// Tells whether it may put a pointer into memory, other than for itself: a register, or a vector that is put together of
+    /// such. What is put into the frame others see where they get its address.
+    pub(crate) fn puts_pointers(&self) -> bool {
+        let is_of_frame = |here: &&Instruction| here.memory_base() == iced_x86::Register::RSP;
+        let is_store = |here: &&Instruction| {
+            matches!(here.mnemonic(), Mnemonic::Mov | Mnemonic::Xchg | Mnemonic::Cmpxchg)
+                && here.op0_kind() == OpKind::Memory
+                && here.op1_kind() == OpKind::Register
+                && here.memory_size().size() == usize::from(POINTER_BYTES)
+        };
+        let takes_frame = |here: &Instruction| {
+            here.op1_register() == iced_x86::Register::RSP
+                || here.mnemonic() == Mnemonic::Lea && is_of_frame(&here)
+        };
+        let all = || self.instructions.iter();
+        all().any(vector::moves_lane)
+            || all().filter(is_store).any(|here| !is_of_frame(&here))
+            || all().any(takes_frame)
+    }
+
+    /// The address that the instruction at `index` makes: `lea`, or a number.
+    pub(crate) fn names_address(&self, index: usize) -> Option<Svma> {
+        let here = self.instruction(index)?;
+        match here.mnemonic() {
+            Mnemonic::Lea if here.is_ip_rel_memory_operand() => {
+                Some(Svma(here.ip_rel_memory_address()))
+            }
+            Mnemonic::Mov | Mnemonic::Push => {
+                let operand = here.op_count().checked_sub(1)?;
+                here.try_immediate(operand).ok().map(Svma)
+            }
+            _ => None,
+        }
     }
 
     /// Lists the indirect jumps that lead to other places of the function.

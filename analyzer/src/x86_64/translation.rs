@@ -59,6 +59,12 @@ impl<'a> Translator<'a> {
         here.map_or_else(Vec::new, |here| vector::assignments(here, self.factory.info(here)))
     }
 
+    /// Returns the lanes of a vector register that the instruction at `at` writes to memory, from the lowest.
+    pub(crate) fn lanes_stored(&self, at: usize) -> Vec<Source> {
+        let here = self.function.instruction(at).filter(|here| is_memory(here, 0));
+        here.map_or_else(Vec::new, vector::lanes_stored)
+    }
+
     fn store(&mut self, here: &Instruction) -> Option<Stored> {
         match here.mnemonic() {
             Mnemonic::Push => {
@@ -92,7 +98,7 @@ fn reading(here: &Instruction) -> Reading {
     let pops = here.mnemonic() == Mnemonic::Pop;
     let is_stack = |operand: u32| here.op_register(operand) == iced_x86::Register::RSP;
     let takes_stack = here.mnemonic() == Mnemonic::Mov && is_stack(1);
-    Reading { operand, pops, takes_stack, takes_lane: vector::takes_lane(here) }
+    Reading { operand, pops, takes_stack, moves_lane: vector::moves_lane(here) }
 }
 
 fn register_or_number(here: &Instruction, operand: u32) -> Source {
@@ -138,7 +144,7 @@ fn compared(here: &Instruction, next: Option<&Instruction>) -> Option<(Source, S
 
 fn callee(here: &Instruction, exit: &Exit) -> Option<Source> {
     match exit {
-        Exit::Call(None) => match register(here, 0) {
+        Exit::Call(None) | Exit::Indirect => match register(here, 0) {
             Some(part) => Some(whole(part.register)),
             None => is_memory(here, 0).then_some(Source::Memory),
         },

@@ -9,11 +9,59 @@ type Lanes = [Source; N_LANES as usize];
 
 const OPAQUE: Lanes = [Source::Opaque; N_LANES as usize];
 
-/// Tells whether an instruction moves one lane of a vector register to a general one: where none does,
-/// vectors hold no pointers that matter.
-pub(super) fn takes_lane(instruction: &Instruction) -> bool {
+/// Tells whether an instruction moves a lane of a vector register to or from a general one, or a single one from memory to
+/// another: where none does, vectors hold no pointers that matter.
+pub(super) fn moves_lane(instruction: &Instruction) -> bool {
+    let is_put = || match instruction.mnemonic() {
+        M::Movq | M::Vmovq => instruction.op1_register().is_gpr64(),
+        M::Pinsrq | M::Vpinsrq => true,
+        // Put together in memory's order.
+        M::Movhps | M::Vmovhps => instruction.op0_kind() == OpKind::Register,
+        _ => false,
+    };
+    takes_lane(instruction) || is_put()
+}
+
+fn takes_lane(instruction: &Instruction) -> bool {
     let is_move = matches!(instruction.mnemonic(), M::Movq | M::Vmovq | M::Pextrq | M::Vpextrq);
     is_move && instruction.op0_kind() == OpKind::Register && instruction.op0_register().is_gpr64()
+}
+
+/// The lanes of a vector register that an instruction writes to its memory operand, from the lowest.
+pub(super) fn lanes_stored(instruction: &Instruction) -> Vec<Source> {
+    let Some(register) = vector(instruction, 1) else { return Vec::new() };
+    let first = match instruction.mnemonic() {
+        M::Movhps | M::Movhpd | M::Vmovhps | M::Vmovhpd => 1,
+        _ if copies_memory(instruction.mnemonic()) => 0,
+        M::Movq | M::Vmovq | M::Movlps | M::Movlpd | M::Vmovlps | M::Vmovlpd => 0,
+        _ => return Vec::new(),
+    };
+    let n_lanes = (instruction.memory_size().size() / usize::from(POINTER_BYTES)) as u8;
+    let lanes = first..n_lanes.saturating_add(first).min(N_LANES);
+    lanes.map(|lane| Source::Lane { register, lane }).collect()
+}
+
+/// Tells whether an instruction moves a whole vector between a register and memory, or another register.
+const fn copies_memory(mnemonic: M) -> bool {
+    matches!(
+        mnemonic,
+        M::Movdqu
+            | M::Movdqa
+            | M::Movups
+            | M::Movaps
+            | M::Movupd
+            | M::Movapd
+            | M::Lddqu
+            | M::Vmovdqu
+            | M::Vmovdqa
+            | M::Vmovups
+            | M::Vmovaps
+            | M::Vmovupd
+            | M::Vmovapd
+            | M::Vlddqu
+            | M::Vmovdqu64
+            | M::Vmovdqa64
+    )
 }
 
 /// The lane that an instruction moves to a general register.
@@ -58,22 +106,7 @@ fn lanes_made(instruction: &Instruction) -> Option<Lanes> {
     let opaque = Source::Opaque;
     let last = instruction.op_count().checked_sub(1)?;
     Some(match instruction.mnemonic() {
-        M::Movdqu
-        | M::Movdqa
-        | M::Movups
-        | M::Movaps
-        | M::Movupd
-        | M::Movapd
-        | M::Lddqu
-        | M::Vmovdqu
-        | M::Vmovdqa
-        | M::Vmovups
-        | M::Vmovaps
-        | M::Vmovupd
-        | M::Vmovapd
-        | M::Vlddqu
-        | M::Vmovdqu64
-        | M::Vmovdqa64 => match vector(instruction, 1) {
+        copy if copies_memory(copy) => match vector(instruction, 1) {
             Some(from) => lanes_of(from),
             None => lanes_loaded(instruction),
         },
@@ -94,6 +127,25 @@ fn lanes_made(instruction: &Instruction) -> Option<Lanes> {
                 _ => [first, second, opaque, opaque],
             }
         }
+        M::Punpcklqdq | M::Movlhps | M::Vpunpcklqdq | M::Vmovlhps => {
+            // The lower lanes of both.
+            let (first, second) = (vector(instruction, last - 1)?, vector(instruction, last)?);
+            [lanes_of(first)[0], lanes_of(second)[0], opaque, opaque]
+        }
+        M::Pinsrq | M::Vpinsrq => {
+            let is_second = instruction.try_immediate(last).ok()? & 1 != 0;
+            let put = match general(instruction, last - 1) {
+                Some(register) => register,
+                None => Source::MemoryLane(0),
+            };
+            let kept = lanes_of(vector(instruction, last - 2).or_else(|| vector(instruction, 0))?);
+            if is_second { [kept[0], put, opaque, opaque] } else { [put, kept[1], opaque, opaque] }
+        }
+        M::Movhps | M::Movhpd | M::Vmovhps | M::Vmovhpd => {
+            // Into the upper lane, from memory.
+            let kept = lanes_of(vector(instruction, last - 1)?);
+            [kept[0], Source::MemoryLane(0), opaque, opaque]
+        }
         M::Pshufd | M::Vpshufd => {
             let from = vector(instruction, 1)?;
             match instruction.try_immediate(2).ok()? & 0xf {
@@ -112,12 +164,15 @@ fn lane_moved(instruction: &Instruction) -> Option<Source> {
         return Some(lanes_of(from)[0]);
     }
     match instruction.op1_kind() {
-        OpKind::Register => {
-            let part = RegisterPart::of(instruction.op1_register())?;
-            Some(Source::Register(dwarf_number(part.register) as u8))
-        }
+        OpKind::Register => general(instruction, 1),
         _ => Some(lanes_loaded(instruction)[0]),
     }
+}
+
+/// The general register that an operand is.
+fn general(instruction: &Instruction, operand: u32) -> Option<Source> {
+    let part = RegisterPart::of(instruction.op_register(operand))?;
+    Some(Source::Register(dwarf_number(part.register) as u8))
 }
 
 /// Returns the values that are read from memory, lane by lane.

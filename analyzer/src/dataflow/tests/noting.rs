@@ -64,8 +64,13 @@ fn only_a_variable_that_is_all_of_what_was_read_is_noted_as_a_copy_of_it() {
     };
     let variables = cases.map(variable).into();
     let scope = FunctionScope { variables, ..FunctionScope::default() };
-    let mut around =
-        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let mut around = Surroundings {
+        debug: &mut debug,
+        image: &image,
+        function: &function,
+        scope: &scope,
+        points_to: &PointsTo::default(),
+    };
     let rules = vec![FrameRule::Unknown; function.n_instructions()];
     let mut graph = ValueGraph::of(&function, rules, &CallEffects::default()).unwrap();
     let rdi = graph.parameter(RDI);
@@ -101,8 +106,13 @@ fn a_variable_at_a_sum_of_registers_is_found_by_any_code_that_computes_it() {
     };
     let variables = [sum(24, true), sum(8, true), sum(23, true)].map(variable).into();
     let scope = FunctionScope { variables, ..FunctionScope::default() };
-    let mut around =
-        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let mut around = Surroundings {
+        debug: &mut debug,
+        image: &image,
+        function: &function,
+        scope: &scope,
+        points_to: &PointsTo::default(),
+    };
     let rules = vec![FrameRule::Unknown; function.n_instructions()];
     let mut graph = ValueGraph::of(&function, rules, &CallEffects::default()).unwrap();
     let rax = graph.before(2, RAX);
@@ -145,8 +155,13 @@ fn what_is_said_of_the_sum_of_two_values_is_true_of_them_elsewhere() {
         places: vec![(0x1000..0x1004, VariablePart { place, offset: 0, n_bytes: None })],
     };
     let scope = FunctionScope { variables: [variable].into(), ..FunctionScope::default() };
-    let mut around =
-        Surroundings { debug: &mut debug, image: &image, function: &function, scope: &scope };
+    let mut around = Surroundings {
+        debug: &mut debug,
+        image: &image,
+        function: &function,
+        scope: &scope,
+        points_to: &PointsTo::default(),
+    };
     let rules = vec![FrameRule::Unknown; function.n_instructions()];
     let mut graph = ValueGraph::of(&function, rules, &CallEffects::default()).unwrap();
     let (_, summed) = find_facts(&mut graph, &around);
