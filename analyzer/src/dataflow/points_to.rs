@@ -286,3 +286,117 @@ impl Solver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::content::is_same_type;
+    use crate::types::layout::Layout;
+    use crate::types::sample::{number, structure};
+
+    const KEPT: PointerCell = PointerCell::Member(1, 0);
+    const OTHER: PointerCell = PointerCell::Member(1, 8);
+    const HANDLER: PointerCell = PointerCell::Member(2, 0);
+
+    /// The type that has this number.
+    fn layout(at: usize) -> Arc<Layout> {
+        let long = number("long", 8);
+        structure(&format!("type{at}"), 8, &[("member", 0, &long)])
+    }
+
+    fn object(at: usize) -> Included {
+        Included::Object(Address::object(layout(at), 0, None))
+    }
+
+    fn solved(all: Vec<(PointerCell, Included)>, calls: Vec<PointerCall>, open: &[u64]) -> PointsTo {
+        let inclusions = Inclusions { all, calls, ..Inclusions::default() };
+        PointsTo::solve(inclusions, open.iter().copied().map(Svma).collect())
+    }
+
+    /// The types, by their numbers, of what a cell holds.
+    fn types(points_to: &PointsTo, cell: PointerCell) -> Vec<usize> {
+        let Some(Content::Address(address)) = points_to.content(cell) else { return Vec::new() };
+        let is_among = |number: &usize| match &address.origin {
+            Origin::Object(known) => is_same_type(known, &layout(*number)),
+            Origin::Arms(arms) => arms.has(&layout(*number)),
+            _ => false,
+        };
+        (0..2 * limit::MAX_POINTED_OBJECTS).filter(is_among).collect()
+    }
+
+    #[test]
+    fn what_is_put_into_a_cell_goes_on_to_all_that_hold_as_much_in_a_circle_too() {
+        let all = vec![
+            (OTHER, Included::Cell(KEPT)),
+            (KEPT, Included::Cell(OTHER)),
+            (KEPT, object(0)),
+            (PointerCell::Result(Svma(1)), Included::Cell(OTHER)),
+        ];
+        for n_first in 0..all.len() {
+            let mut all = all.clone();
+            all.rotate_left(n_first);
+            let points_to = solved(all, Vec::new(), &[]);
+            assert_eq!(types(&points_to, KEPT), [0]);
+            assert_eq!(types(&points_to, OTHER), [0]);
+        }
+    }
+
+    #[test]
+    fn one_unknown_value_opens_all_that_it_reaches_whenever_it_comes() {
+        let all = [(KEPT, object(0)), (OTHER, Included::Cell(KEPT)), (KEPT, Included::Anything)];
+        for n_first in 0..all.len() {
+            let mut all = all.to_vec();
+            all.rotate_left(n_first);
+            let points_to = solved(all, Vec::new(), &[]);
+            assert!(points_to.content(KEPT).is_none() && points_to.content(OTHER).is_none());
+        }
+    }
+
+    #[test]
+    fn several_types_are_alternatives_and_too_many_are_anything() {
+        let put = |n: usize| (0..n).map(|number| (KEPT, object(number))).collect::<Vec<_>>();
+        let most = limit::MAX_POINTED_OBJECTS;
+        assert_eq!(types(&solved(put(most), Vec::new(), &[]), KEPT).len(), most);
+        assert!(solved(put(most + 1), Vec::new(), &[]).content(KEPT).is_none());
+    }
+
+    #[test]
+    fn a_pointer_passes_to_each_function_that_it_may_hold() {
+        let (first, second, open) = (Svma(0x10), Svma(0x20), Svma(0x30));
+        let mut passed = [const { Vec::new() }; N_ARGUMENTS];
+        passed[1] = vec![object(0)];
+        let call = PointerCall { by: HANDLER, passed: Arc::new(passed) };
+        let mut all: Vec<_> =
+            [first, second, open].map(|it| (HANDLER, Included::Function(it))).into();
+        all.push((PointerCell::Parameter(second, ARGUMENTS[1]), object(1)));
+        let points_to = solved(all, vec![call], &[open.0]);
+        let second_of = |function| PointerCell::Parameter(function, ARGUMENTS[1]);
+        assert_eq!(types(&points_to, second_of(first)), [0]);
+        assert_eq!(types(&points_to, second_of(second)), [0, 1]);
+        assert!(points_to.content(second_of(open)).is_none(), "others call it, too");
+        assert!(points_to.content(HANDLER).is_none(), "functions are no data");
+        assert!(points_to.content(PointerCell::Parameter(first, ARGUMENTS[0])).is_none());
+    }
+
+    #[test]
+    fn what_a_function_returns_is_anything_unless_all_of_it_is_known() {
+        let result = PointerCell::Result(Svma(0x10));
+        let all = vec![(KEPT, Included::Cell(result)), (result, object(0))];
+        assert!(solved(all.clone(), Vec::new(), &[]).content(KEPT).is_none());
+        let returning = FxHashSet::from_iter([Svma(0x10)]);
+        let inclusions = Inclusions { all, returning, ..Inclusions::default() };
+        assert_eq!(types(&PointsTo::solve(inclusions, FxHashSet::default()), KEPT), [0]);
+    }
+
+    #[test]
+    fn a_function_beyond_those_that_a_pointer_may_hold_gets_anything() {
+        let n = limit::MAX_POINTED_FUNCTIONS as u64 + 1;
+        let mut all: Vec<_> =
+            (1..=n).map(|entry| (HANDLER, Included::Function(Svma(entry)))).collect();
+        let first = |entry| PointerCell::Parameter(Svma(entry), ARGUMENTS[0]);
+        all.extend([(first(1), object(0)), (first(n), object(0))]);
+        let points_to = solved(all, Vec::new(), &[]);
+        assert_eq!(types(&points_to, first(1)), [0]);
+        assert!(points_to.content(first(n)).is_none());
+    }
+}

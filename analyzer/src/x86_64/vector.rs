@@ -30,15 +30,21 @@ fn takes_lane(instruction: &Instruction) -> bool {
 /// The lanes of a vector register that an instruction writes to its memory operand, from the lowest.
 pub(super) fn lanes_stored(instruction: &Instruction) -> Vec<Source> {
     let Some(register) = vector(instruction, 1) else { return Vec::new() };
-    let first = match instruction.mnemonic() {
+    let first: u8 = match instruction.mnemonic() {
         M::Movhps | M::Movhpd | M::Vmovhps | M::Vmovhpd => 1,
         _ if copies_memory(instruction.mnemonic()) => 0,
         M::Movq | M::Vmovq | M::Movlps | M::Movlpd | M::Vmovlps | M::Vmovlpd => 0,
         _ => return Vec::new(),
     };
+    if instruction.has_op_mask() {
+        return Vec::new();
+    }
     let n_lanes = (instruction.memory_size().size() / usize::from(POINTER_BYTES)) as u8;
-    let lanes = first..n_lanes.saturating_add(first).min(N_LANES);
-    lanes.map(|lane| Source::Lane { register, lane }).collect()
+    let lane = |lane| match lane {
+        0..N_LANES => Source::Lane { register, lane },
+        _ => Source::Opaque,
+    };
+    (first..first.saturating_add(n_lanes)).map(lane).collect()
 }
 
 /// Tells whether an instruction moves a whole vector between a register and memory, or another register.
@@ -90,7 +96,7 @@ pub(super) fn assignments(
         .filter_map(|used| number(used.register()))
         .collect();
     let lanes = match written.as_slice() {
-        [_] if instruction.op_mask() == Register::None => lanes_made(instruction),
+        [_] if !instruction.has_op_mask() => lanes_made(instruction),
         _ => None,
     };
     let lanes = lanes.unwrap_or(OPAQUE);
