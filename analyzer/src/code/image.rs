@@ -3,7 +3,8 @@
 use crate::bytes::file::FileBytes;
 use crate::code::crossing::{Crossings, FunctionStarts};
 use crate::code::noreturn::DeadEnds;
-use crate::elf::image::ElfImage;
+use crate::elf::data_symbol::DataPlace;
+use crate::elf::image::{ElfImage, Segment};
 use crate::elf::linkage::LinkageTable;
 use crate::elf::relocation::{self, CodePointers};
 use crate::known::compiler::COLD;
@@ -66,6 +67,19 @@ impl CodeImage {
         segments.map(|it| (it.start, it.memory_bytes))
     }
 
+    /// The length of all of it.
+    pub(crate) fn executable_bytes(&self) -> u64 {
+        self.executable_ranges().map(|(_, n_bytes)| n_bytes).fold(0, u64::saturating_add)
+    }
+
+    /// The place in data that the file has at an address, which may be what a thread's own begin with.
+    pub(crate) fn data_place(&self, at: Svma) -> DataPlace {
+        let block = self.image.sections.iter().find(|section| section.name == ".tdata");
+        let into = block
+            .and_then(|block| at.offset_from(block.start).filter(|into| *into < block.file_bytes));
+        into.map_or(DataPlace::fixed(at), DataPlace::thread)
+    }
+
     fn search(&self, described: impl Iterator<Item = u64>) -> Option<Crossings> {
         let functions = self.image.functions.iter();
         let named = functions.map(|function| (function.start.0, !function.name.contains(COLD)));
@@ -126,6 +140,31 @@ impl CodeImage {
     /// All code to which the file has a pointer in its data, with the place of that.
     pub(crate) fn held(&self) -> &[(Svma, Svma)] {
         self.held.get_or_init(|| self.find_held())
+    }
+
+    /// The same, if these are all, and at most `max`.
+    pub(crate) fn all_held(&self, max: usize) -> Option<Vec<(Svma, Svma)>> {
+        let held = self.held();
+        let is_searched =
+            !self.has_addresses_in_place() || self.is_data_searched() && !self.has_data_in_code();
+        (is_searched && held.len() <= max).then(|| held.to_vec())
+    }
+
+    /// Tells whether data lies where code does (`ld -z noseparate-code`).
+    fn has_data_in_code(&self) -> bool {
+        let mut code = self.image.segments.iter().filter(|segment| segment.is_executable);
+        let is_data = |segment: &Segment| {
+            let mut sections = self.image.sections.iter();
+            sections.any(|it| it.name.starts_with(".rodata") && segment.holds(it.start))
+        };
+        code.any(is_data)
+    }
+
+    /// Tells whether its data is little enough to be searched for addresses.
+    fn is_data_searched(&self) -> bool {
+        let data = self.image.segments.iter().filter(|segment| !segment.is_executable);
+        let n_bytes = data.map(|segment| segment.file_bytes).fold(0, u64::saturating_add);
+        n_bytes <= limit::MAX_POINTER_DATA_BYTES
     }
 
     /// All pointers that the loader or the file puts in its data and that are not to code, each with its target if that is
@@ -222,12 +261,15 @@ impl CodeImage {
         let mut found = Vec::new();
         let mut n_left = limit::MAX_POINTER_DATA_BYTES;
         for segment in self.image.segments.iter().filter(|segment| !segment.is_executable) {
-            let n_bytes = segment.file_bytes.min(n_left);
+            // A segment begins where its first section does: thread-local bytes need not be aligned.
+            let before = segment.start.0.wrapping_neg() % 8;
+            let start = segment.start.plus(before);
+            let n_bytes = segment.file_bytes.saturating_sub(before).min(n_left);
             n_left -= n_bytes;
-            let bytes = self.bytes_at(segment.start, n_bytes as usize).unwrap_or_default();
+            let bytes = self.bytes_at(start, n_bytes as usize).unwrap_or_default();
             let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
             let placed = words.zip((0..).step_by(8)).filter(|(word, _)| *word != 0);
-            let here = placed.map(|(word, into)| (Svma(word), segment.start.plus(into)));
+            let here = placed.map(|(word, into)| (Svma(word), start.plus(into)));
             found.extend(here.filter(|(target, _)| is_asked(*target)));
         }
         found

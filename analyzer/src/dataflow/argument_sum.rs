@@ -3,7 +3,7 @@
 
 use super::call_effect::CallEffects;
 use super::graph::ValueGraph;
-use super::value::{Definition, Place, Sum, ValueIdx};
+use super::value::{Definition, Depth, Place, Sum, ValueIdx};
 use crate::dwarf::code::frame::FrameTable;
 use crate::limit;
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS, POINTER_BYTES};
@@ -177,7 +177,8 @@ impl ArgumentSums {
         frames: &FrameTable,
         effects: &CallEffects,
     ) -> Option<Self> {
-        let graph = ValueGraph::of(function, super::frame_rules(function, frames), effects)?;
+        let rules = super::frame_rules(function, frames);
+        let graph = ValueGraph::of(function, rules, effects, Depth::Named)?;
         let (inputs, of) = (FxHashMap::default(), FxHashMap::default());
         Some(Self { function: Arc::clone(function), graph, inputs, of })
     }

@@ -3,7 +3,7 @@
 
 use super::value::{Frame, Slot};
 use crate::limit;
-use crate::types::layout::Layout;
+use crate::types::layout::{Layout, Shape};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -91,11 +91,16 @@ impl FrameVariables {
         Some((variable, into))
     }
 
-    /// The largest variable at `slot`, whatever code sees it, and how far into it the slot is: a pointer may be said to be
-    /// where it was put into a structure.
-    pub(super) fn widest(&self, slot: Slot) -> Option<(&FrameVariable, u64)> {
-        let widest = self.at(slot).into_iter().max_by_key(|(idx, it, _)| (it.layout.size, *idx));
-        widest.map(|(_, variable, into)| (variable, into))
+    /// The structures and arrays at `slot`, whatever code sees them, each with how far into it the slot is.
+    pub(super) fn structures(&self, slot: Slot) -> Vec<(Arc<Layout>, u64)> {
+        let here = self.at(slot).into_iter();
+        let wide = here.filter(|(_, it, _)| !matches!(it.layout.shape, Shape::Scalar(_)));
+        wide.map(|(_, it, into)| (Arc::clone(&it.layout), into)).collect()
+    }
+
+    /// Tells whether a variable is at `slot`, or more than can be told apart.
+    pub(super) fn has(&self, slot: Slot) -> bool {
+        !self.at(slot).is_empty()
     }
 
     /// The variables at `slot`; none where they are more than can be told apart.

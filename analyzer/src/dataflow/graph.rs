@@ -5,7 +5,7 @@ use super::aligned_stack::AlignedStack;
 use super::by_place::ByPlace;
 use super::call_effect::CallEffects;
 use super::transfer::Transfer;
-use super::value::{Call, Definition, Frame, Place, Slot, Store, Sum, Touched, ValueIdx};
+use super::value::{Call, Definition, Depth, Frame, Place, Slot, Store, Sum, Touched, ValueIdx};
 use crate::dwarf::code::frame::FrameRule;
 use crate::dwarf::variable::location::Base;
 use crate::limit;
@@ -50,6 +50,8 @@ pub(crate) struct ValueGraph {
     /// The value that another one turned out to be.
     same: Vec<ValueIdx>,
     pub(crate) stores: Vec<Store>,
+    /// Copies by instructions for strings: where to, and where from.
+    pub(super) copies: Vec<(ValueIdx, ValueIdx)>,
     /// Values that are put into the frame.
     pub(super) frame_stores: Vec<(Slot, ValueIdx)>,
     /// Accesses to memory through one register: the register's value, and what is accessed from there.
@@ -81,6 +83,7 @@ impl ValueGraph {
         function: &FunctionCode,
         frames: Vec<FrameRule>,
         effects: &CallEffects,
+        depth: Depth,
     ) -> Option<Self> {
         let (runs, ways) = runs(function);
         let n_runs = ways.len();
@@ -93,7 +96,7 @@ impl ValueGraph {
             entries: ByPlace::new(n_runs),
             ..Self::default()
         };
-        Transfer::new(&mut graph, function, effects).run();
+        Transfer::new(&mut graph, function, effects, depth).run();
         (!graph.is_over_budget).then_some(graph)
     }
 
@@ -503,8 +506,9 @@ mod tests {
         // 1000: mov %rdi,%rax  1003: nop  1004: mov %rsi,%rax  1007: dec %rsi  100a: jne 1004  100c: ret
         let code = [0x48, 0x89, 0xf8, 0x90, 0x48, 0x89, 0xf0, 0x48, 0xff, 0xce, 0x75, 0xf8, 0xc3];
         let function = FunctionCode::decode(Svma(0x1000), &code, &NoBytes);
-        let graph = ValueGraph::of(&function, vec![FrameRule::Unknown; 6], &CallEffects::default())
-            .unwrap();
+        let rules = vec![FrameRule::Unknown; 6];
+        let graph =
+            ValueGraph::of(&function, rules, &CallEffects::default(), Depth::Named).unwrap();
         let next = |place| [0, 1, 2, 3, 4, 5].map(|at| graph.next_change(at, place));
         assert_eq!(next(Place::Register(0)), [1, 2, 3, 6, 6, 6], "rax");
         assert_eq!(next(Place::Register(5)), [2, 2, 6, 6, 6, 6], "rdi");

@@ -1,448 +1,323 @@
 //! Inclusions: what a function puts into cells for pointers to nothing known, and what it takes out of them.
 
-use super::content::{Address, Content, Origin, PointerName};
-use super::doubt::{Doubt, Doubts, Standing};
-use super::points_to::{Carried, Included, Inclusions, PointerCall, PointerCell};
+mod array;
+mod call;
+
+use super::content::{Address, Content, Origin};
+use super::pointer_cell::{Lost, PutPlace};
+use super::points_to::{Included, Inclusions, PointerCell};
 use super::typing::Typing;
-use super::value::{Call, Definition, Slot, Sum, ValueIdx};
-use crate::dwarf::debug_info::DebugInfo;
-use crate::elf::data_symbol::DataPlace;
-use crate::limit;
-use crate::types::layout::{Layout, ScalarKind, Shape};
-use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS, POINTER_BYTES};
-use crate::x86_64::image_bytes::ImageBytes as _;
+use super::value::{Definition, Slot, ValueIdx};
+use crate::types::layout::Layout;
+use crate::x86_64::abi::ARGUMENTS;
+use array::Uses;
 use dataspace_proto::address::Svma;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// Numbers that are no addresses, as which programs pass nothing, or a kind.
-const NO_ADDRESSES: std::ops::Range<i64> = -4096..4096;
+/// The work of collecting what one function puts where.
+pub(super) struct Collector<'c, 'a, 'b> {
+    typing: &'c mut Typing<'a, 'b>,
+    /// Entry of the function.
+    entry: Svma,
+    found: &'c mut Inclusions,
+    /// Values of which it was followed where they go.
+    followed: FxHashSet<ValueIdx>,
+    /// Of some value it is not known what it may be.
+    is_lost: bool,
+    /// Uses of values, once that was asked.
+    uses: Option<Uses>,
+}
 
-impl Typing<'_, '_> {
-    /// Collects what the function puts where, which is entered at `entry`.
-    pub(super) fn collect_inclusions(&mut self, entry: Svma, found: &mut Inclusions) {
-        for definition in &self.graph.definitions {
-            if let Some(function) = self.function_of(definition) {
-                *found.taken.entry(function).or_default() += 1;
-            }
-        }
-        for store in self.graph.stores.clone() {
-            let address = self.operand_address(&store.address);
-            let cells = self.cells_at(&address);
-            self.put(entry, store.value, &cells, found);
-        }
-        for (slot, value) in self.graph.frame_stores.clone() {
-            // A variable that is a pointer is followed by the graph.
-            let cell = match self.contents.frame.widest(slot) {
-                // An argument that is passed on the stack, or what the compiler keeps there.
-                None if self
-                    .graph
-                    .definition(value)
-                    .is_some_and(|it| self.function_of(it).is_some()) =>
-                {
-                    None
-                }
-                None => continue,
-                Some((variable, into)) if variable.layout.is_aggregate() => {
-                    let layout = Arc::clone(&variable.layout);
-                    self.around.debug.member_cell(&layout, into)
-                }
-                Some((variable, _)) if matches!(variable.layout.shape, Shape::Array { .. }) => None,
-                Some(_) => continue,
-            };
-            self.put(entry, value, cell.as_slice(), found);
-        }
-        for call in self.graph.calls.clone() {
-            self.pass(entry, &call, found);
-        }
-        let own = self.around.scope.die;
-        let result = own.and_then(|own| self.result_of(own));
-        if result.is_some_and(|(layout, _)| self.around.debug.is_carrier(&layout)) {
-            found.returning.insert(entry);
-            for value in self.graph.returned.clone() {
-                self.put(entry, value, &[PointerCell::Result(entry)], found);
-            }
-        }
+impl<'c, 'a, 'b> Collector<'c, 'a, 'b> {
+    pub(super) fn new(
+        typing: &'c mut Typing<'a, 'b>,
+        entry: Svma,
+        found: &'c mut Inclusions,
+    ) -> Self {
+        let followed = FxHashSet::default();
+        Self { typing, entry, found, followed, is_lost: false, uses: None }
     }
 
-    /// Notes that a value is put into one of some cells, or somewhere that is not followed.
-    fn put(&mut self, entry: Svma, value: ValueIdx, cells: &[PointerCell], found: &mut Inclusions) {
-        let included = self.included(entry, value);
-        for cell in cells {
-            found.all.extend(included.iter().map(|it| (*cell, it.clone())));
+    /// Collects all of it.
+    pub(super) fn collect(mut self) {
+        for store in self.typing.graph.stores.clone() {
+            let address = self.typing.operand_address(&store.address);
+            let mut place = self.typing.put_place(&address);
+            if let Some(base) = store.address.base {
+                self.add_alternatives(base, store.address.displacement, &mut place);
+            }
+            if place.lost.is_some() {
+                self.put_anywhere_in(store.value, &address);
+            }
+            if place.lost == Some(Lost::Indexed) && store.address.index.is_none() {
+                place.lost = Some(Lost::At(store.address.displacement));
+            }
+            let declared = self.typing.kept_content(&address);
+            self.put(store.value, &place, &declared);
         }
-        if cells.is_empty() {
-            found.escaped.extend(included.iter().filter_map(Included::function));
+        self.found.is_cut |= self.takes_undeclared();
+        self.put_into_frame();
+        for (to, from) in self.typing.graph.copies.clone() {
+            self.copy(to, from);
         }
+        for call in self.typing.graph.calls.clone() {
+            self.pass(&call);
+        }
+        self.give_back();
+        self.merge_slots();
+        self.leave();
     }
 
-    /// Notes what a call passes.
-    fn pass(&mut self, entry: Svma, call: &Call, found: &mut Inclusions) {
-        let target = self.direct_target(call).filter(|target| self.is_entry(*target));
-        let wanted = self.callee(call).map(|callee| self.parameters(call, callee));
-        let mut passed = [const { Vec::new() }; N_ARGUMENTS];
-        for (place, argument) in call.arguments.into_iter().enumerate() {
-            let is_wanted = wanted.as_ref().is_none_or(|wanted| self.is_carried(&wanted[place]));
-            let included = self.included(entry, argument);
-            if is_wanted {
-                passed[place] = included;
-            } else {
-                found.escaped.extend(included.iter().filter_map(Included::function));
-            }
+    /// The cell of what code that is not followed may put into objects of a type.
+    fn exposed(&mut self, layout: &Arc<Layout>, is_deep: bool) -> PointerCell {
+        self.typing.around.debug.exposed(layout, is_deep, self.found)
+    }
+
+    /// Adds the places at which a store may be as well, where what it goes by is one of several things, or is only taken for
+    /// something by what is done with it.
+    fn add_alternatives(&mut self, base: ValueIdx, displacement: i64, place: &mut PutPlace) {
+        if self.typing.is_hinted(base) {
+            place.add(PutPlace::lost(Lost::At(displacement)));
         }
-        let by = match (target, call.callee) {
-            (None, Some(callee)) => self.included(entry, callee),
-            _ => Vec::new(),
-        };
-        if let Some(target) = target {
-            for (register, included) in ARGUMENTS.into_iter().zip(passed) {
-                let cell = PointerCell::Parameter(target, register);
-                found.all.extend(included.into_iter().map(|it| (cell, it)));
-            }
+        if !self.typing.is_merged(base) {
             return;
         }
-        let is_followed = !by.is_empty()
-            && by.iter().all(|by| matches!(by, Included::Cell(_) | Included::Function(_)));
-        if !is_followed {
-            let functions = passed.iter().flatten().filter_map(Included::function);
-            found.escaped.extend(functions);
-        }
-        let passed = Arc::new(passed);
-        for by in by {
-            match by {
-                Included::Cell(by) => {
-                    found.calls.push(PointerCall { by, passed: Arc::clone(&passed) });
+        for it in self.included(base) {
+            place.add(match it {
+                Included::Object(object) => {
+                    self.typing.put_place(&Content::Address(object.displaced(displacement)))
                 }
-                Included::Function(target) => {
-                    for (register, included) in ARGUMENTS.into_iter().zip(passed.iter()) {
-                        let cell = PointerCell::Parameter(target, register);
-                        found.all.extend(included.iter().map(|it| (cell, it.clone())));
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Tells whether what a register of arguments is declared to get may be a pointer of which nothing is told, or to a
-    /// function.
-    fn is_carried(&self, parameter: &Content) -> bool {
-        match parameter {
-            Content::Unknown => true,
-            Content::Address(address) => match &address.origin {
-                Origin::Object(layout) => {
-                    matches!(layout.innermost_element().shape, Shape::Scalar(ScalarKind::Opaque))
-                }
-                _ => false,
-            },
-            _ => false,
+                _ => PutPlace::lost(Lost::At(displacement)),
+            });
         }
     }
 
     /// Lists what a value may be.
-    pub(super) fn included(&mut self, entry: Svma, value: ValueIdx) -> Vec<Included> {
-        let (mut found, mut seen) = (Vec::new(), FxHashSet::default());
-        let mut next = vec![value];
-        while let Some(value) = next.pop() {
-            let value = self.graph.canonical(value);
-            if !seen.insert(value) {
-                continue;
+    fn included(&mut self, value: ValueIdx) -> Vec<Included> {
+        match self.typing.included(self.entry, value, &mut self.followed) {
+            Some(included) => included,
+            None => {
+                self.is_lost = true;
+                vec![Included::Anything]
             }
-            if seen.len() > limit::MAX_INCLUDED_VALUES {
-                found.push(Included::Anything);
-                break;
-            }
-            let included = self.one_included(entry, value, &mut next);
-            if let Some(included) = included.filter(|it| !found.contains(it)) {
-                found.push(included);
-            }
-        }
-        found
-    }
-
-    /// Finds what a value is, unless it is one of those that are added to `next`, or no address.
-    fn one_included(
-        &mut self,
-        entry: Svma,
-        value: ValueIdx,
-        next: &mut Vec<ValueIdx>,
-    ) -> Option<Included> {
-        let Some(definition) = self.graph.definition(value).copied() else {
-            return Some(Included::Anything);
-        };
-        if let Some(function) = self.function_of(&definition) {
-            return Some(Included::Function(function));
-        }
-        match self.static_constant(self.of(value)) {
-            Content::Constant(number) if NO_ADDRESSES.contains(&number) => return None,
-            Content::Address(address)
-                if !address.is_erased() && !self.is_moved(&definition, &address) =>
-            {
-                return Some(self.object_included(&address));
-            }
-            Content::Address(address) if !address.is_erased() => {}
-            Content::Unknown | Content::Bottom => {}
-            Content::Address(address) if address.is_void() => {}
-            // So few bits are no pointer.
-            Content::Number(_) => {
-                let is_narrow = matches!(
-                    definition,
-                    Definition::Narrowed { .. }
-                        | Definition::Loaded { n_bytes: 0..POINTER_BYTES, .. }
-                );
-                return (!is_narrow).then_some(Included::Anything);
-            }
-            _ => return Some(Included::Anything),
-        }
-        match definition {
-            Definition::Parameter { register } if ARGUMENTS.contains(&register) => {
-                Some(Included::Cell(PointerCell::Parameter(entry, register)))
-            }
-            Definition::Reloaded { kept, .. } => {
-                next.push(kept);
-                None
-            }
-            Definition::Entry { .. } => {
-                let inputs = self.graph.inputs(value);
-                next.extend(inputs);
-                inputs.is_empty().then_some(Included::Anything)
-            }
-            Definition::Chosen { first, second } => {
-                next.extend([first, second]);
-                None
-            }
-            Definition::Loaded { address, n_bytes: POINTER_BYTES } => {
-                let address = self.operand_address(&address);
-                Some(self.cell_at(&address).map_or(Included::Anything, Included::Cell))
-            }
-            Definition::Returned { at } => {
-                let call = self.graph.call_at(at).copied();
-                let target = call.and_then(|call| self.direct_target(&call));
-                let target = target.filter(|target| self.is_entry(*target));
-                Some(target.map_or(Included::Anything, |target| {
-                    Included::Cell(PointerCell::Result(target))
-                }))
-            }
-            _ => Some(Included::Anything),
         }
     }
 
-    /// Lists the pointers to nothing known of which it may be found out what they lead to, with where they come from.
-    pub(super) fn carried(&mut self) -> FxHashMap<ValueIdx, Carried> {
-        let mut carried = FxHashMap::default();
-        for value in (0..self.graph.definitions.len() as u32).map(ValueIdx) {
-            if !self.of(value).is_untold() || self.graph.canonical(value) != value {
-                continue;
-            }
-            // At which address the function is entered does not count.
-            let included = self.included(Svma(0), value);
-            let is_kept = |it: &Included| {
-                matches!(it, Included::Cell(PointerCell::Member(..) | PointerCell::Variable(_)))
-            };
-            let is_passed =
-                |it: &Included| matches!(it, Included::Cell(PointerCell::Parameter(..)));
-            if included.iter().all(|it| is_kept(it) || is_passed(it)) {
-                let has_kept = included.iter().any(is_kept);
-                carried.insert(value, if has_kept { Carried::Kept } else { Carried::Passed });
-            }
-        }
-        carried
-    }
-
-    /// Tells whether an address is whole objects further on than what it is made of, or comes from where that is told. What
-    /// lies after one object is what an allocator hands out.
-    fn is_moved(&self, definition: &Definition, address: &Address) -> bool {
-        if !address.has(Doubt::Which) {
-            return false;
-        }
-        match definition {
-            Definition::Sum(Sum { base: Some(base), index: None, is_static: false, .. }) => {
-                !matches!(self.of(*base), Content::Address(base) if base.has(Doubt::Which))
-            }
-            Definition::Entry { .. } | Definition::Chosen { .. } | Definition::Reloaded { .. } => {
-                true
+    /// Tells whether the function uses arguments as pointers that it is not declared to get: then nothing that is declared
+    /// counts (`-g1`).
+    fn takes_undeclared(&mut self) -> bool {
+        let own = self.typing.around.scope.die;
+        let n_declared = self.typing.n_passed(own, self.typing.around.function.start());
+        let graph = self.typing.graph;
+        let stored = graph.stores.iter().flat_map(|store| [Some(store.value), store.address.base]);
+        let touched = graph.accesses.iter().map(|(base, _)| *base);
+        let mut used = touched.chain(stored.flatten());
+        used.any(|value| match graph.definition(graph.canonical(value)) {
+            Some(Definition::Parameter { register }) => {
+                ARGUMENTS.iter().position(|it| it == register).is_some_and(|it| it >= n_declared)
             }
             _ => false,
+        })
+    }
+
+    /// Notes that a value is put somewhere, where what is `declared` is kept.
+    fn put(&mut self, value: ValueIdx, place: &PutPlace, declared: &Content) {
+        let included = self.included(value);
+        self.give_slot(value, place, declared);
+        for cell in &place.cells {
+            included.iter().for_each(|it| self.found.put(*cell, it.clone()));
         }
-    }
-
-    fn object_included(&mut self, address: &Address) -> Included {
-        let object = self.object_at(address);
-        object.map_or(Included::Anything, Included::Object)
-    }
-
-    /// The object that an address leads into, by its type.
-    fn object_at(&mut self, address: &Address) -> Option<Address> {
-        let doubts = [Doubt::Beyond, Doubt::Owner, Doubt::Whole];
-        if doubts.into_iter().any(|doubt| address.has(doubt)) || address.standing == Standing::Aside
-        {
-            return None;
-        }
-        let start = address.offset.only()?;
-        let which = Doubts::NONE.with_if(Doubt::Which, address.has(Doubt::Which));
-        let (layout, into) = match &address.origin {
-            Origin::Object(layout) => (Arc::clone(layout), start),
-            Origin::Arms(_) => return None,
-            Origin::Static | Origin::Thread => {
-                let place = address.data_place(self.around.debug)?;
-                let object = self.around.debug.static_object(place)?;
-                return Some(Address { doubts: which, ..object });
-            }
-            Origin::Frame(frame) => {
-                let slot = Slot { frame: *frame, offset: start };
-                let (variable, into) = self.contents.frame.first(slot)?;
-                (Arc::clone(&variable.layout), into.cast_signed())
-            }
-        };
-        Some(Address { doubts: which, ..object_in(&layout, u64::try_from(into).ok()?)? })
-    }
-
-    /// The function whose address a value is.
-    fn function_of(&self, definition: &Definition) -> Option<Svma> {
-        let target = match definition {
-            Definition::StaticAddress(svma) => *svma,
-            Definition::Constant(number) if self.around.image.is_at_fixed_addresses() => {
-                Svma(number.cast_unsigned())
-            }
-            _ => return None,
-        };
-        self.is_entry(target).then_some(target)
-    }
-
-    /// Tells whether the code at an address is not of the linkage table.
-    fn is_entry(&self, target: Svma) -> bool {
-        let image = self.around.image;
-        image.image.is_code(target) && image.linkage_slot(target).is_none()
-    }
-
-    /// The cells into which may be put what is put at an address: also of an object that lies beside the one it is known of.
-    fn cells_at(&mut self, address: &Content) -> Vec<PointerCell> {
-        if let Some(cell) = self.cell_at(address) {
-            return vec![cell];
-        }
-        let Content::Address(Address { origin: Origin::Object(layout), offset, .. }) = address
-        else {
-            return Vec::new();
-        };
-        let element = layout.innermost_element();
-        let Ok(size @ 1..) = i64::try_from(element.size) else { return Vec::new() };
-        let starts = offset.starts().iter().map(|start| start.rem_euclid(size).unsigned_abs());
-        let cells = starts.filter_map(|start| self.around.debug.member_cell(&element, start));
-        cells.collect()
-    }
-
-    /// The cell at an address.
-    pub(super) fn cell_at(&mut self, address: &Content) -> Option<PointerCell> {
-        let Content::Address(address) = self.static_constant(address) else { return None };
-        if address.has(Doubt::Beyond) || address.has(Doubt::Whole) {
-            return None;
-        }
-        match &address.origin {
-            Origin::Object(layout) => {
-                let element = layout.innermost_element();
-                if element.is_aggregate() {
-                    let places = address.places(POINTER_BYTES.into())?;
-                    let [place] = places[..] else { return None };
-                    return self.around.debug.member_cell(&element, place);
+        if let Some(lost) = place.lost {
+            let known = || included.iter().filter(|it| **it != Included::Anything);
+            let astray: &[PointerCell] = match lost {
+                Lost::At(displacement) => {
+                    &[PointerCell::Astray(displacement), PointerCell::AstrayElement]
                 }
-                let Some(PointerName::Member(holder, offset)) = &address.name else { return None };
-                self.around.debug.element_cell(holder, *offset, &element)
+                Lost::Beyond(displacement) => &[PointerCell::Astray(displacement)],
+                Lost::Indexed => &[PointerCell::AstrayElement],
+                Lost::Around => &[PointerCell::Around],
+            };
+            for cell in astray {
+                known().for_each(|it| self.found.put(*cell, it.clone()));
             }
+        }
+        for elements in &place.arrays {
+            if !self.is_own_array(value, *elements) {
+                self.found.put(*elements, Included::Anything);
+            }
+        }
+        if place.cells.is_empty() {
+            self.lose(&included);
+        }
+    }
+
+    /// Notes that a value is put into an object, and it is not told into which member.
+    fn put_anywhere_in(&mut self, value: ValueIdx, address: &Content) {
+        let layout = self.typing.object_layout(address).filter(|it| it.is_aggregate());
+        if let Some(layout) = layout
+            && !self.included(value).is_empty()
+        {
+            let cell = self.exposed(&layout, false);
+            self.found.put(cell, Included::Anything);
+        }
+    }
+
+    /// Notes that values go where they are not followed.
+    fn lose(&mut self, included: &[Included]) {
+        for it in included.iter().filter(|it| it.is_perhaps_code()) {
+            self.found.put(PointerCell::Outside, it.clone());
+        }
+    }
+
+    /// Notes that the address of a cell goes where others may put something in, unless it goes there as the object that begins
+    /// with it.
+    fn give_slot(&mut self, value: ValueIdx, place: &PutPlace, declared: &Content) {
+        if is_to_aggregate(declared) {
+            return;
+        }
+        let content = self.typing.of(value).clone();
+        let is_slot = self.typing.is_to_carriers(declared);
+        for cell in self.typing.slot_at(&content, is_slot) {
+            if !place.cells.contains(&cell) && !place.arrays.contains(&cell) {
+                self.found.put(cell, Included::Anything);
+            }
+        }
+    }
+
+    /// Notes what is put into the frame. A variable that is a pointer is followed by the graph.
+    fn put_into_frame(&mut self) {
+        let reloaded = self.typing.graph.definitions.iter().filter_map(|it| match it {
+            Definition::Reloaded { slot, .. } => Some(*slot),
+            _ => None,
+        });
+        let reloaded: FxHashSet<Slot> = reloaded.collect();
+        let given = self.given_frame();
+        for (slot, value) in self.typing.graph.frame_stores.clone() {
+            let n_before = given.partition_point(|start| *start <= slot);
+            let start = n_before.checked_sub(1).map(|last| given[last]);
+            let start = start.filter(|start| start.frame == slot.frame);
+            let is_variable = self.typing.contents.frame.has(slot);
+            let mut place = self.typing.frame_place(slot);
+            if place.lost == Some(Lost::Indexed) {
+                // What is not said to be a variable may be the rest of one whose address is given on.
+                match start {
+                    Some(start) if !is_variable || start == slot => {
+                        place.lost = slot.offset.checked_sub(start.offset).map(Lost::At);
+                    }
+                    _ if is_variable || reloaded.contains(&slot) => {
+                        place.lost = None;
+                        if place.cells.is_empty() {
+                            continue;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            self.put(value, &place, &Content::Unknown);
+        }
+    }
+
+    /// The places in the frame whose address is put somewhere, in order.
+    fn given_frame(&self) -> Vec<Slot> {
+        let graph = self.typing.graph;
+        let stored = graph.stores.iter().map(|store| store.value);
+        let kept = graph.frame_stores.iter().map(|(_, value)| *value);
+        let passed = graph.calls.iter().flat_map(|call| call.arguments);
+        let given = stored.chain(kept).chain(passed).filter_map(|value| {
+            match graph.definition(graph.canonical(value)) {
+                Some(Definition::FrameAddress(slot)) => Some(*slot),
+                _ => None,
+            }
+        });
+        let mut given: Vec<Slot> = given.collect();
+        given.sort_unstable();
+        given.dedup();
+        given
+    }
+
+    /// Notes the cells of which one is chosen where it is not told any more which.
+    fn merge_slots(&mut self) {
+        for value in (0..self.typing.graph.definitions.len() as u32).map(ValueIdx) {
+            if self.typing.graph.canonical(value) != value {
+                continue;
+            }
+            let inputs = match self.typing.graph.definition(value) {
+                Some(Definition::Entry { .. }) => self.typing.graph.inputs(value).to_vec(),
+                Some(Definition::Chosen { first, second }) => vec![*first, *second],
+                _ => continue,
+            };
+            let merged = self.typing.of(value).clone();
+            let known = self.typing.put_place(&merged).cells;
+            for input in inputs {
+                let content = self.typing.of(input).clone();
+                let cells = self.typing.slot_at(&content, false).into_iter();
+                cells
+                    .filter(|cell| !known.contains(cell))
+                    .for_each(|cell| self.found.put(cell, Included::Anything));
+            }
+        }
+    }
+
+    /// Notes the functions whose address goes where it was not followed.
+    fn leave(&mut self) {
+        for value in (0..self.typing.graph.definitions.len() as u32).map(ValueIdx) {
+            let canonical = self.typing.graph.canonical(value);
+            let Some(definition) = self.typing.graph.definition(canonical) else { continue };
+            let function = self.typing.function_of(definition);
+            let is_source = matches!(
+                definition,
+                Definition::Loaded { .. }
+                    | Definition::Parameter { .. }
+                    | Definition::Returned { .. }
+            );
+            if let Some(function) =
+                function.filter(|_| self.is_lost || !self.followed.contains(&canonical))
+            {
+                self.found.put(PointerCell::Outside, Included::Function(function));
+            } else if self.is_lost && is_source {
+                let included = self.included(canonical);
+                self.lose(&included);
+            }
+        }
+    }
+}
+
+impl Typing<'_, '_> {
+    /// The content that is declared for what is kept at an address.
+    fn kept_content(&mut self, address: &Content) -> Content {
+        match self.static_constant(address) {
+            Content::Address(address) => self.kept_at(&address),
+            _ => Content::Unknown,
+        }
+    }
+
+    /// The type of the object that a pointer leads into.
+    fn object_layout(&mut self, content: &Content) -> Option<Arc<Layout>> {
+        let Content::Address(address) = self.static_constant(content) else { return None };
+        let layout = match &address.origin {
+            Origin::Object(layout) => Arc::clone(layout),
             Origin::Static | Origin::Thread => {
                 let place = address.data_place(self.around.debug)?;
-                self.around.debug.static_cell(place)
+                Arc::clone(&self.around.debug.variable_in(place).variable?.layout)
             }
             Origin::Frame(frame) => {
-                let slot = Slot { frame: *frame, offset: *address.offset.starts().first()? };
-                let (variable, into) = self.contents.frame.first(slot)?;
-                let layout = Arc::clone(&variable.layout);
-                layout.is_aggregate().then(|| self.around.debug.member_cell(&layout, into))?
+                let slot = Slot { frame: *frame, offset: address.offset.only()? };
+                let mut here = self.contents.frame.structures(slot);
+                here.pop().filter(|_| here.is_empty())?.0
             }
-            Origin::Arms(_) => None,
-        }
+            Origin::Arms(_) => return None,
+        };
+        Some(layout.innermost_element())
     }
 }
 
-impl DebugInfo {
-    /// The object at a place in a static variable.
-    pub(crate) fn static_object(&mut self, place: DataPlace) -> Option<Address> {
-        let variable = self.variable_in(place).variable?;
-        object_in(&variable.layout, place.at.offset_from(variable.start)?)
-    }
-
-    /// The cell of a static variable's part.
-    pub(crate) fn static_cell(&mut self, place: DataPlace) -> Option<PointerCell> {
-        let variable = self.variable_in(place).variable?;
-        let into = place.at.offset_from(variable.start)?;
-        let element = variable.layout.innermost_element();
-        if element.is_aggregate() {
-            return self.member_cell(&element, into.checked_rem(element.size)?);
+/// Tells whether a pointer is declared to lead to a structure.
+fn is_to_aggregate(declared: &Content) -> bool {
+    match declared {
+        Content::Address(Address { origin: Origin::Object(layout), .. }) => {
+            layout.innermost_element().is_aggregate()
         }
-        let start = DataPlace { at: variable.start, ..place };
-        self.is_carrier(&element).then_some(PointerCell::Variable(start))
+        _ => false,
     }
-
-    /// The cell that lies so many bytes inside an object, or any element of it.
-    pub(super) fn member_cell(&mut self, outer: &Arc<Layout>, offset: u64) -> Option<PointerCell> {
-        let (cell, pointer) = pointer_in(outer, offset)?;
-        self.is_carrier(&pointer).then_some(cell)
-    }
-
-    /// The cell of all pointers that the one in an object leads to.
-    pub(super) fn element_cell(
-        &mut self,
-        holder: &Arc<Layout>,
-        offset: u64,
-        element: &Layout,
-    ) -> Option<PointerCell> {
-        let (cell, pointer) = pointer_in(holder, offset)?;
-        let pointee = self.layout(pointer.pointee?);
-        let is_it = pointee.innermost_element().fingerprint == element.fingerprint;
-        (is_it && self.is_carrier(element)).then_some(cell)
-    }
-
-    /// Tells whether a type is that of a pointer to nothing known, or to a function.
-    pub(crate) fn is_carrier(&mut self, pointer: &Layout) -> bool {
-        if pointer.shape != Shape::Scalar(ScalarKind::Pointer) {
-            return false;
-        }
-        match pointer.pointee {
-            None => true,
-            Some(pointee) => {
-                let pointee = self.layout(pointee);
-                pointee.shape == Shape::Scalar(ScalarKind::Opaque)
-            }
-        }
-    }
-}
-
-/// The pointer at `offset` of an object, by the innermost structure around it and where in that it is; of an array all
-/// are one.
-fn pointer_in(outer: &Arc<Layout>, offset: u64) -> Option<(PointerCell, Arc<Layout>)> {
-    let (mut holder, mut at) = (outer.innermost_element(), offset);
-    for _ in 0..limit::MAX_TYPE_DEPTH {
-        at = at.checked_rem(holder.size)?;
-        let Shape::Aggregate { members, .. } = &holder.shape else { return None };
-        let is_around = |start: u64, end: u64| (start..end).contains(&at);
-        let member = members.iter().find(|member| {
-            let (start, end) = member.byte_range();
-            member.bits.is_none() && is_around(start, end)
-        })?;
-        let inner = member.layout.innermost_element();
-        let into = (at - member.offset).checked_rem(inner.size)?;
-        if matches!(inner.shape, Shape::Scalar(_)) {
-            let cell = PointerCell::Member(holder.fingerprint, member.offset);
-            return (into == 0).then_some((cell, inner));
-        }
-        (holder, at) = (inner, into);
-    }
-    None
-}
-
-/// The object that an address so many bytes inside a variable leads into, if it is not of bytes.
-fn object_in(layout: &Arc<Layout>, into: u64) -> Option<Address> {
-    let element = layout.innermost_element();
-    let into = into.checked_rem(element.size)?;
-    let object = Address::object(element, into.cast_signed(), None);
-    (!object.is_erased()).then_some(object)
 }

@@ -29,10 +29,12 @@ mod frame;
 mod frame_variable;
 mod graph;
 mod hint;
+mod included;
 mod inclusion;
 mod liveness;
 mod load;
 mod offset;
+mod pointer_cell;
 mod points_to;
 mod settled;
 mod shape;
@@ -54,7 +56,7 @@ pub(crate) use offset::{Offset, gcd};
 pub(crate) use points_to::{Carried, Included, Inclusions, PointerCell, PointsTo};
 pub(crate) use settled::{Dataflow, Given};
 pub(crate) use typing::Surroundings;
-pub(crate) use value::{BytesBefore, Slot};
+pub(crate) use value::{BytesBefore, Depth, Slot};
 
 use crate::dwarf::code::frame::{FrameRow, FrameRule, FrameTable};
 use crate::dwarf::debug_info::DebugInfo;
@@ -67,6 +69,7 @@ use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
 use fact::{Fact, Part, SumFact};
 use graph::ValueGraph;
+use inclusion::Collector;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -99,8 +102,9 @@ impl Following {
         effects: &CallEffects,
         around: &mut Surroundings<'_>,
         given: &[Argument],
+        depth: Depth,
     ) -> Option<Self> {
-        let mut graph = ValueGraph::of(function, frame_rules(function, frames), effects)?;
+        let mut graph = ValueGraph::of(function, frame_rules(function, frames), effects, depth)?;
         let (said, summed) = find_facts(&mut graph, around);
         let given: Vec<(ValueIdx, Content)> = given
             .iter()
@@ -158,7 +162,8 @@ impl Following {
         entry: Svma,
         found: &mut Inclusions,
     ) {
-        Typing::resume(&self.graph, around, self.typed).collect_inclusions(entry, found);
+        let mut typing = Typing::resume(&self.graph, around, self.typed);
+        Collector::new(&mut typing, entry, found).collect();
     }
 
     /// Keeps what is asked for later.

@@ -5,6 +5,7 @@ use super::points_to::PointerCell;
 use super::typing::Typing;
 use super::value::{Call, Definition, ValueIdx};
 use crate::dwarf::code::passing::{Passing, Word};
+use crate::elf::linkage::LinkageSlot;
 use crate::known::language;
 use crate::types::die::{DieRef, UnitIdx};
 use crate::types::layout::{Layout, ScalarKind, Shape};
@@ -68,6 +69,24 @@ impl Typing<'_, '_> {
         self.around.function.exit(call.at as usize).target()
     }
 
+    /// The name of the function that a call leads to in another load object.
+    pub(super) fn library_name(&self, call: &Call) -> Option<Arc<str>> {
+        let image = self.around.image;
+        let slot = match self.direct_target(call) {
+            Some(target) => image.linkage_slot(target)?,
+            None => match self.graph.definition(call.callee?)? {
+                Definition::Loaded { address, .. } if address.is_static => {
+                    Svma(address.displacement.cast_unsigned())
+                }
+                _ => return None,
+            },
+        };
+        match image.linkage().at(slot)? {
+            LinkageSlot::Address(name) => Some(Arc::clone(name)),
+            _ => None,
+        }
+    }
+
     /// The type of the function that a value is the address of, or the declaration of the virtual one.
     fn pointed_function(&mut self, call: &Call) -> Option<DieRef> {
         let callee = call.callee?;
@@ -106,14 +125,33 @@ impl Typing<'_, '_> {
         if let Some(known) = self.parameters.get(&key) {
             return Arc::clone(known);
         }
-        let parameters = Arc::new(self.read_parameters(call, callee));
+        let entry = self.direct_target(call);
+        let parameters = Arc::new(self.read_parameters(callee, entry));
         self.parameters.insert(key, Arc::clone(&parameters));
         parameters
     }
 
-    fn read_parameters(&mut self, call: &Call, callee: DieRef) -> [Content; N_ARGUMENTS] {
+    /// The content that the function itself is declared to get in a register.
+    pub(super) fn own_parameter(&mut self, register: u8) -> Content {
+        let Some(own) = self.around.scope.die else { return Content::Unknown };
+        // No call is there.
+        let key = (u32::MAX, own);
+        let parameters = match self.parameters.get(&key) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let entry = self.around.function.start();
+                let read = Arc::new(self.read_parameters(own, entry));
+                self.parameters.insert(key, Arc::clone(&read));
+                read
+            }
+        };
+        let place = ARGUMENTS.iter().position(|it| *it == register);
+        place.map_or(Content::Unknown, |place| parameters[place].clone())
+    }
+
+    fn read_parameters(&mut self, callee: DieRef, entry: Option<Svma>) -> [Content; N_ARGUMENTS] {
         let mut contents = [const { Content::Unknown }; N_ARGUMENTS];
-        if let Some(entry) = self.direct_target(call)
+        if let Some(entry) = entry
             && let Some(known) = self.around.debug.parameters_at_entry(callee, entry)
         {
             for (register, type_die) in known {
@@ -146,6 +184,33 @@ impl Typing<'_, '_> {
             }
         }
         contents
+    }
+
+    /// Finds in how many argument registers, from the first, a call of `callee`, which is entered at `entry`, passes something;
+    /// all of them if that is not known.
+    pub(super) fn n_passed(&mut self, callee: Option<DieRef>, entry: Option<Svma>) -> usize {
+        let known = callee.and_then(|callee| {
+            let debug = &mut *self.around.debug;
+            let is_variant =
+                entry.is_some_and(|entry| debug.parameters_at_entry(callee, entry).is_some());
+            let types = debug.parameter_types(callee);
+            // `f()` may be given anything in C before C23.
+            let is_told = !types.is_empty() || entry.is_some();
+            if is_variant || !is_told || debug.takes_more(callee) {
+                return None;
+            }
+            let mut n = match self.result_of(callee) {
+                Some((_, Passing::Address)) => 1,
+                Some((_, Passing::Unknown)) => return None,
+                Some((_, Passing::Value)) | None => 0,
+            };
+            for type_die in types {
+                let layout = self.around.debug.layout(type_die);
+                n += self.passed_as(callee.unit, &layout)?.len();
+            }
+            Some(n)
+        });
+        known.unwrap_or(N_ARGUMENTS).min(N_ARGUMENTS)
     }
 
     /// Finds the contents of the general registers that an argument of this type is passed in; `None` where it is

@@ -4,7 +4,7 @@ use super::aligned_stack::AlignedStack;
 use super::call_effect::CallEffects;
 use super::graph::ValueGraph;
 use super::sum::number;
-use super::value::{Definition, Place, Slot, Store, Sum, Touched, ValueIdx};
+use super::value::{Definition, Depth, Place, Slot, Store, Sum, Touched, ValueIdx};
 use crate::x86_64::abi::{POINTER_BYTES, RETURNED, STACK_POINTER};
 use crate::x86_64::access::{AddressOperand, SegmentBase};
 use crate::x86_64::action::{Action, Assignment, Expression, Reading, Source, Stored, Width};
@@ -27,6 +27,7 @@ pub(super) struct Transfer<'a> {
     pub(super) escaped: BTreeSet<Slot>,
     /// A lane of a vector register is taken out or put in somewhere.
     pub(super) has_lanes: bool,
+    pub(super) depth: Depth,
     pub(super) effects: &'a CallEffects,
     /// Indirect jumps to other places of the function.
     leaps: FxHashSet<u32>,
@@ -37,11 +38,13 @@ impl<'a> Transfer<'a> {
         graph: &'a mut ValueGraph,
         function: &'a FunctionCode,
         effects: &'a CallEffects,
+        depth: Depth,
     ) -> Self {
         let translator = Translator::new(function);
         let (slots, escaped) = (BTreeSet::new(), BTreeSet::new());
         let leaps = function.leaps();
-        Self { graph, function, translator, slots, escaped, has_lanes: false, effects, leaps }
+        let has_lanes = depth == Depth::Copied && function.stores_vectors();
+        Self { graph, function, translator, slots, escaped, has_lanes, depth, effects, leaps }
     }
 
     pub(super) fn run(mut self) {
@@ -98,8 +101,11 @@ impl<'a> Transfer<'a> {
             let pair = (self.value(at, first, loaded), self.value(at, second, loaded));
             self.graph.compared.push(pair);
         }
-        for register in action.regarded.into_iter().flatten() {
-            self.register(at, register);
+        let regarded = action.regarded.map(|it| it.map(|register| self.register(at, register)));
+        if let [Some(from), Some(to)] = regarded
+            && self.function.copies_string(at as usize)
+        {
+            self.graph.copies.push((to, from));
         }
         for assignment in &action.assignments {
             self.assign(at, assignment, loaded);
@@ -115,8 +121,9 @@ impl<'a> Transfer<'a> {
                 let callee = action.callee.map(|callee| self.value(at, callee, loaded));
                 self.call(at, callee);
             }
-            // A jump out of the function is a call in the last place.
-            Exit::Jump(target) if self.function.index_of(Svma(target)).is_none() => {
+            // A jump out of the function is a call in the last place. A branch out may be to a part of another one, too.
+            Exit::Jump(target) if self.is_outside(target) => self.note_call(at, None),
+            Exit::Branch(target) if self.depth == Depth::Copied && self.is_outside(target) => {
                 self.note_call(at, None);
             }
             Exit::Indirect if !self.leaps.contains(&at) => {
@@ -129,6 +136,10 @@ impl<'a> Transfer<'a> {
             }
             _ => {}
         }
+    }
+
+    fn is_outside(&self, target: u64) -> bool {
+        self.function.index_of(Svma(target)).is_none()
     }
 
     /// Looks at the registers of an operand's address, so that they can be asked for.
@@ -333,6 +344,10 @@ impl<'a> Transfer<'a> {
             return;
         }
         let Some(operand) = reading.operand else { return };
+        if self.depth == Depth::Copied && operand.n_bytes > POINTER_BYTES.into() {
+            let n_lanes = operand.n_bytes / u32::from(POINTER_BYTES);
+            return self.store_each(at, reading, &vec![Source::Opaque; n_lanes as usize]);
+        }
         let value = self.value(at, stored.value, loaded);
         if let Some(slot) = self.operand_slot(at, &operand.address) {
             self.keep(at, slot, operand.n_bytes, value);
@@ -345,7 +360,8 @@ impl<'a> Transfer<'a> {
 
     /// Notes that `n_bytes` of the frame are written.
     pub(super) fn keep(&mut self, at: u32, slot: Slot, n_bytes: u32, value: ValueIdx) {
-        if n_bytes == u32::from(POINTER_BYTES) && value != self.graph.opaque() {
+        let is_followed = self.depth == Depth::Copied || value != self.graph.opaque();
+        if n_bytes == u32::from(POINTER_BYTES) && is_followed {
             self.graph.frame_stores.push((slot, value));
         }
         // A slot that begins up to seven bytes lower is written to as well: of 8(%rsp) the upper half by

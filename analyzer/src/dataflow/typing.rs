@@ -162,7 +162,8 @@ impl<'a, 'b> Typing<'a, 'b> {
         said.or_else(|| self.contents.hints.get(&value).cloned())
     }
 
-    fn made(&mut self, value: ValueIdx) -> Content {
+    /// Works out what the value is by how it comes about.
+    pub(super) fn made(&mut self, value: ValueIdx) -> Content {
         let Some(definition) = self.graph.definitions.get(value.0 as usize).copied() else {
             return Content::Unknown;
         };
@@ -397,7 +398,7 @@ impl<'a, 'b> Typing<'a, 'b> {
     }
 
     /// Finds what the variable in the frame at `slot` is made to hold by its type.
-    fn declared_at(&mut self, slot: Slot, at: u32) -> Option<Content> {
+    pub(super) fn declared_at(&mut self, slot: Slot, at: u32) -> Option<Content> {
         let svma = self.around.function.code(at as usize).map_or(0, |code| code.start);
         let (variable, into) = self.contents.frame.innermost(svma, slot)?;
         let (layout, name) = (Arc::clone(&variable.layout), Arc::clone(&variable.name));

@@ -133,6 +133,15 @@ impl Definition {
     }
 }
 
+/// Depth to which values are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// As far as it names what is accessed.
+    Named,
+    /// Also through vector registers that only copy.
+    Copied,
+}
+
 /// Bytes that are accessed so far from where a value points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Touched {

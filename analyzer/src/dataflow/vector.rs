@@ -1,7 +1,7 @@
 //! Pointers that go through vector registers.
 
 use super::transfer::Transfer;
-use super::value::{Definition, Place, Slot, Store, Sum, ValueIdx};
+use super::value::{Definition, Depth, Place, Slot, Store, Sum, ValueIdx};
 use crate::x86_64::abi::{N_VECTORS, POINTER_BYTES};
 use crate::x86_64::action::{Action, N_LANES, Reading, Source, VectorAssignment};
 use crate::x86_64::exit::Exit;
@@ -26,6 +26,8 @@ impl Transfer<'_> {
         for VectorAssignment { to, lanes } in made {
             let values = lanes.map(|source| match (source, memory) {
                 (Source::MemoryLane(_), _) if is_pointer => loaded.unwrap_or(self.graph.opaque()),
+                // Nothing is named by a zero.
+                (Source::Constant(_), _) if self.depth == Depth::Named => self.graph.opaque(),
                 (Source::MemoryLane(lane), Some(first)) => self.loaded_lane(first, lane),
                 _ => self.value(at, source, None),
             });
@@ -38,18 +40,30 @@ impl Transfer<'_> {
     /// Notes what an instruction writes to memory of a vector register; false where it does not write one.
     pub(super) fn store_lanes(&mut self, at: u32, reading: &Reading) -> bool {
         let lanes = self.translator.lanes_stored(at as usize);
-        let Some(operand) = reading.operand.filter(|_| !lanes.is_empty()) else { return false };
+        if lanes.is_empty() || reading.operand.is_none() {
+            return false;
+        }
+        self.store_each(at, reading, &lanes);
+        true
+    }
+
+    /// Notes eight bytes after the other that an instruction writes to its operand.
+    pub(super) fn store_each(&mut self, at: u32, reading: &Reading, sources: &[Source]) {
+        let Some(operand) = reading.operand else { return };
         let first = self.operand_slot(at, &operand.address);
         let address = self.graph.operand(at, &operand.address);
-        for (lane, by) in lanes.into_iter().zip((0..).step_by(POINTER_BYTES.into())) {
-            let value = self.value(at, lane, None);
+        for (source, by) in sources.iter().zip((0..).step_by(POINTER_BYTES.into())) {
+            let value = self.value(at, *source, None);
             match (first, address) {
                 (Some(first), _) => {
                     let slot = Slot { offset: first.offset.wrapping_add(by), ..first };
                     self.keep(at, slot, POINTER_BYTES.into(), value);
                 }
-                // What nothing is known of is copied from somewhere.
-                (None, Some(first)) if self.graph.canonical(value) != self.graph.opaque() => {
+                // Hardly a vector that is computed holds a pointer.
+                (None, Some(first))
+                    if self.depth == Depth::Copied
+                        || self.graph.canonical(value) != self.graph.opaque() =>
+                {
                     let displacement = first.displacement.wrapping_add(by);
                     let address = Sum { displacement, ..first };
                     self.graph.stores.push(Store { address, value });
@@ -57,7 +71,6 @@ impl Transfer<'_> {
                 (None, _) => {}
             }
         }
-        true
     }
 
     /// The address of an operand outside the frame.

@@ -86,6 +86,11 @@ impl EntryNames {
         self.variables.contains(&place)
     }
 
+    /// Those variables.
+    pub(crate) fn exported(&self) -> impl Iterator<Item = Svma> {
+        self.variables.iter().copied()
+    }
+
     /// The stubs that may jump to `start`.
     pub(crate) fn stubs(&self, start: Svma) -> &[Svma] {
         self.stubs.get(&start).map_or(&[], |stubs| stubs)

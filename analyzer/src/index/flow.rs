@@ -1,7 +1,7 @@
 //! The data flow of a load object's functions: worked out when it is asked for, with what callers pass.
 
 use crate::dataflow::{
-    Address, Argument, Content, Dataflow, Following, Given, PointerCell, Surroundings,
+    Address, Argument, Content, Dataflow, Depth, Following, Given, PointerCell, Surroundings,
 };
 use crate::dwarf::code::kept::FunctionScope;
 use crate::dwarf::debug_info::DebugInfo;
@@ -55,7 +55,7 @@ impl LoadObjectIndex {
         let (open, followed) = match &known {
             Some(known) => (known.open_parameters().to_vec(), None),
             None => {
-                let followed = self.follow(&function, svma)?;
+                let followed = self.follow(&function, svma, Depth::Named)?;
                 (followed.open_parameters(), Some(followed))
             }
         };
@@ -63,7 +63,7 @@ impl LoadObjectIndex {
         let followed = match (known, followed) {
             (Some(known), _) if given.is_empty() => return Some(known),
             (_, Some(followed)) => followed,
-            (_, None) => self.follow(&function, svma)?,
+            (_, None) => self.follow(&function, svma, Depth::Named)?,
         };
         self.settled(followed, &function, svma, &given)
     }
@@ -112,7 +112,12 @@ impl LoadObjectIndex {
         })
     }
 
-    pub(crate) fn follow(&mut self, function: &Arc<FunctionCode>, svma: Svma) -> Option<Following> {
+    pub(crate) fn follow(
+        &mut self,
+        function: &Arc<FunctionCode>,
+        svma: Svma,
+        depth: Depth,
+    ) -> Option<Following> {
         let start = function.start()?;
         if self.flows.too_large.get(&start).is_some() {
             return None;
@@ -124,8 +129,8 @@ impl LoadObjectIndex {
         let mut around =
             Surroundings { debug, image: &self.code, function, scope: &scope, points_to };
         let followed =
-            Following::of(function, &self.frames, &effects, &mut around, given.as_slice());
-        if followed.is_none() {
+            Following::of(function, &self.frames, &effects, &mut around, given.as_slice(), depth);
+        if followed.is_none() && depth == Depth::Named {
             self.flows.too_large.keep(start, ());
         }
         followed
@@ -228,7 +233,7 @@ impl LoadObjectIndex {
         if let Some(known) = self.flows.take((start, false)) {
             return Some(known);
         }
-        let followed = self.follow(&function, svma)?;
+        let followed = self.follow(&function, svma, Depth::Named)?;
         self.settled(followed, &function, svma, &[])
     }
 

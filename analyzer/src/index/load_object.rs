@@ -5,7 +5,7 @@ use crate::bytes::file::{DebugFileQuery, FileBytes, FileSource, LoadObjectKey};
 use crate::bytes::page::PageCache;
 use crate::code::image::CodeImage;
 use crate::code::outline::Evidence;
-use crate::dataflow::PointsTo;
+use crate::dataflow::{Carried, PointsTo};
 use crate::dwarf::code::frame::{CfaRule, FrameTable};
 use crate::dwarf::code::kept::FunctionScope;
 use crate::dwarf::debug_info::DebugInfo;
@@ -192,15 +192,6 @@ impl LoadObjectIndex {
         answer
     }
 
-    /// Goes on with the pass over all functions if the last question needs it.
-    pub(crate) fn goes_on_with_pass(&mut self) -> bool {
-        let is_wanted = self.is_pass_wanted;
-        if is_wanted {
-            self.go_on_with_pass();
-        }
-        is_wanted
-    }
-
     /// Finds what is at a place in data, as far as one question may look through the debug information.
     #[must_use]
     pub fn data(&mut self, place: DataPlace) -> DataRange {
@@ -327,8 +318,9 @@ impl LoadObjectIndex {
                     let answer = path.answer(&memory);
                     is_perhaps_variable = path.is_perhaps_variable;
                     if matches!(answer, TypeAnswer::Unknown(_)) {
-                        if memory.size > 1 {
-                            carried = carried.or_else(|| path.carried(&memory));
+                        // What is kept is worth more.
+                        if memory.size > 1 && carried != Some(Carried::Kept) {
+                            carried = path.carried(&memory).or(carried);
                         }
                         let live = live.get_or_insert_with(|| Arc::new(path.live_objects()));
                         live_here = Arc::clone(live);

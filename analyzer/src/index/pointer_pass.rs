@@ -1,22 +1,21 @@
 //! The pass over all functions of a load object that tells what pointers to nothing known lead to: made when a sample
 //! first needs it, some functions at each turn.
 
-use crate::dataflow::{Carried, Included, Inclusions, PointerCell, PointsTo, Surroundings};
+use crate::dataflow::{Carried, Depth, Included, Inclusions, PointerCell, PointsTo, Surroundings};
 use crate::elf::data_symbol::DataPlace;
 use crate::index::flow_cache::FlowCache;
 use crate::index::load_object::LoadObjectIndex;
+use crate::known::loader;
 use crate::limit;
 use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
-use std::ops::Range;
 
 /// State of the pass.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) enum PointerPass {
-    /// Nobody asked for it.
-    #[default]
-    Idle,
+    /// Not on its way; it was begun so many times.
+    Idle(usize),
     /// On its way.
     Running(Box<Running>),
     /// Done, or too much to be done.
@@ -32,10 +31,18 @@ pub(crate) struct Running {
     /// The beginnings of functions, the next one last.
     left: Vec<u64>,
     inclusions: Inclusions,
-    /// Code that was followed.
-    followed: Vec<Range<u64>>,
+    /// Functions that others find by name.
+    exported: Vec<Svma>,
     /// Work that was done, in instructions that were followed.
     work: usize,
+    /// Times that the pass was begun.
+    n_begun: usize,
+}
+
+impl Default for PointerPass {
+    fn default() -> Self {
+        Self::Idle(0)
+    }
 }
 
 impl LoadObjectIndex {
@@ -58,6 +65,15 @@ impl LoadObjectIndex {
         })
     }
 
+    /// Goes on with the pass if the last question needs it.
+    pub(crate) fn goes_on_with_pass(&mut self) -> bool {
+        let is_wanted = self.is_pass_wanted;
+        if is_wanted {
+            self.go_on_with_pass();
+        }
+        is_wanted
+    }
+
     /// Ends the pass if the last question needs it; true if it did.
     pub(crate) fn ends_wanted_pass(&mut self) -> bool {
         let is_wanted = self.is_pass_wanted;
@@ -67,19 +83,28 @@ impl LoadObjectIndex {
         is_wanted
     }
 
-    /// Gives up what was collected on the way.
+    /// Gives up what was collected on the way. It is begun anew at most once.
     pub(crate) fn forget_pass_on_its_way(&mut self) {
-        if matches!(self.pointer_pass, PointerPass::Running(_)) {
-            self.pointer_pass = PointerPass::Idle;
+        if let PointerPass::Running(running) = &self.pointer_pass {
+            match running.n_begun {
+                limit::MAX_PASSES_BEGUN.. => self.end_without_pass(),
+                n_begun => self.pointer_pass = PointerPass::Idle(n_begun),
+            }
         }
+    }
+
+    /// Says that the pass finds nothing.
+    fn end_without_pass(&mut self) {
+        self.pointer_pass = PointerPass::Done;
+        self.points_to = PointsTo::nothing();
     }
 
     /// Goes on with the pass for one turn.
     pub(crate) fn go_on_with_pass(&mut self) {
-        let mut running = match std::mem::replace(&mut self.pointer_pass, PointerPass::Done) {
-            PointerPass::Idle => Box::new(self.begin_pass()),
+        let mut running = match std::mem::take(&mut self.pointer_pass) {
+            PointerPass::Idle(n_begun) => Box::new(self.begin_pass(n_begun + 1)),
             PointerPass::Running(running) => running,
-            PointerPass::Done => return,
+            PointerPass::Done => return self.pointer_pass = PointerPass::Done,
         };
         self.begin_question();
         let end = running.work + limit::MAX_PASS_WORK_A_TURN;
@@ -87,69 +112,83 @@ impl LoadObjectIndex {
             let Some(start) = running.left.last().copied() else {
                 return self.end_pass(running);
             };
-            let found = self.pass_over(Svma(start), &mut running);
+            running.work += 1;
+            let found = self.collect_inclusions(Svma(start), &mut running);
             if self.is_unfinished() {
                 break;
             }
+            if found.is_none() {
+                return self.end_without_pass();
+            }
             running.left.pop();
-            running.inclusions.add(found);
         }
-        if running.work <= limit::MAX_PASS_WORK
-            && running.inclusions.all.len() <= limit::MAX_INCLUSIONS
-        {
-            self.pointer_pass = PointerPass::Running(running);
+        if running.work > limit::MAX_PASS_WORK || running.inclusions.is_cut {
+            return self.end_without_pass();
         }
+        self.pointer_pass = PointerPass::Running(running);
     }
 
-    fn begin_pass(&mut self) -> Running {
-        let n_bytes = self.code.executable_ranges().map(|(_, n)| n).fold(0, u64::saturating_add);
+    fn begin_pass(&self, n_begun: usize) -> Running {
         let mut left = Vec::new();
-        if n_bytes <= limit::MAX_PASSED_CODE_BYTES {
+        if self.code.executable_bytes() <= limit::MAX_PASSED_CODE_BYTES {
             left = self.code.function_starts(self.frames.starts());
+            left.retain(|start| self.code.image.is_code(Svma(*start)));
             left.dedup();
             left.reverse();
         }
-        Running { left, ..Running::default() }
+        let mut running = Running { n_begun, ..Running::default() };
+        running.inclusions.is_cut = left.is_empty();
+        running.left = left;
+        running
     }
 
-    /// Collects what the function that begins at `start` puts where.
-    fn pass_over(&mut self, start: Svma, running: &mut Running) -> Inclusions {
-        let mut found = Inclusions::default();
-        self.collect_inclusions(start, running, &mut found);
-        found
-    }
-
-    fn collect_inclusions(
-        &mut self,
-        start: Svma,
-        running: &mut Running,
-        found: &mut Inclusions,
-    ) -> Option<()> {
-        let debug = self.debug.as_mut().filter(|debug| debug.has_unit_at(start))?;
+    /// Collects what the function that begins at `start` puts where; `None` if it cannot be told: it may be anything.
+    fn collect_inclusions(&mut self, start: Svma, running: &mut Running) -> Option<()> {
+        let debug = self.debug.as_mut()?;
+        if !debug.has_unit_at(start) {
+            return self.is_of_runtime(start).then_some(());
+        }
         let unit = debug.unit_of_code(start)?;
         // The registers of arguments are C's.
-        if debug.is_go(unit) {
+        if debug.is_go(unit) || debug.is_assembled(unit) {
             return None;
         }
         let function = self.function(start).ok()?;
         running.work += function.n_instructions() / INSTRUCTIONS_LOOKED_AT_FOR_ONE;
+        // A part of another one is followed with that.
         if function.start() != Some(start) {
-            return None;
+            return Some(());
         }
         let entry = only_entry(&function)?;
+        if !self.names().at(entry).is_empty() {
+            running.exported.push(entry);
+        }
+        let debug = self.debug.as_mut()?;
+        let described = debug.function_entered_at(entry)?;
+        debug.expose_parameters(described, entry, &mut running.inclusions);
         if !self.may_put_pointers(&function, entry) {
-            add_code(&function, &mut running.followed);
-            return None;
+            return Some(());
         }
         running.work += function.n_instructions();
-        let followed = self.follow(&function, start)?;
+        let followed = self.follow(&function, start, Depth::Copied)?;
         let debug = self.debug.as_mut()?;
         let scope = &*debug.function_at(start)?;
         let (function, points_to) = (&*function, &self.points_to);
         let mut around = Surroundings { debug, image: &self.code, function, scope, points_to };
-        followed.collect_inclusions(&mut around, entry, found);
-        add_code(function, &mut running.followed);
+        followed.collect_inclusions(&mut around, entry, &mut running.inclusions);
         Some(())
+    }
+
+    /// Tells whether code is the linker's, or of what a C library links to each program: it puts nothing into objects of the
+    /// program's.
+    fn is_of_runtime(&self, start: Svma) -> bool {
+        let section = self.code.image.loaded_section(start);
+        let is_linkers = section.is_some_and(|section| {
+            let names = [".plt", ".init", ".fini"];
+            names.iter().any(|name| section.name.starts_with(name))
+        });
+        let symbol = self.code.image.functions.iter().find(|symbol| symbol.start == start);
+        is_linkers || symbol.is_some_and(|symbol| loader::is_linked_code(&symbol.name))
     }
 
     /// Tells whether a function may put a pointer somewhere, or pass one: others need not be followed.
@@ -182,87 +221,66 @@ impl LoadObjectIndex {
         })
     }
 
-    /// Tells whether the function at `entry` may be passed a pointer to nothing known, or to a function.
+    /// Tells whether the function at `entry` may be passed a pointer to nothing known, or to a function, or what it may put
+    /// such a pointer in if it is not followed.
     fn may_take_pointers(&mut self, entry: Svma) -> bool {
-        if self.code.linkage_slot(entry).is_some() {
-            return false;
-        }
-        let Some(debug) = &mut self.debug else { return false };
+        let Some(debug) = &mut self.debug else { return true };
         let Some(function) = debug.function_entered_at(entry) else { return true };
+        let is_variant = debug.parameters_at_entry(function, entry).is_some();
         let types = debug.parameter_types(function);
-        types.into_iter().any(|die| {
-            let layout = debug.layout(die);
-            debug.is_carrier(&layout)
-        })
+        is_variant
+            || types.into_iter().any(|die| {
+                let layout = debug.layout(die);
+                layout.is_aggregate()
+                    || debug.is_carrier(&layout)
+                    || debug.leads_to_carriers(&layout)
+            })
     }
 
     /// Solves what was collected, or goes on with what it takes from data.
     fn end_pass(&mut self, mut running: Box<Running>) {
-        let Some(held) = self.held_in_data() else { return };
+        let n_collected = running.inclusions.len();
+        let is_held = self.add_held(&mut running.inclusions);
         if self.is_unfinished() {
+            running.inclusions.truncate(n_collected);
             self.pointer_pass = PointerPass::Running(running);
             return;
         }
-        let mut open = std::mem::take(&mut running.inclusions.escaped);
-        for (cell, included) in held {
-            match (cell, included) {
-                (Some(cell), included) => running.inclusions.all.push((cell, included)),
-                (None, Included::Function(function)) => {
-                    open.insert(function);
-                }
-                (None, _) => {}
+        self.end_without_pass();
+        if is_held.is_some() {
+            for function in running.exported {
+                running.inclusions.put(PointerCell::Outside, Included::Function(function));
             }
+            self.points_to = PointsTo::solve(running.inclusions);
+            self.flows = FlowCache::default();
         }
-        let Running { inclusions, mut followed, .. } = *running;
-        followed.sort_unstable_by_key(|code| code.start);
-        for function in inclusions.functions() {
-            if !self.has_known_callers(function, &inclusions, &followed) {
-                open.insert(function);
-            }
-        }
-        self.points_to = PointsTo::solve(inclusions, open);
-        self.flows = FlowCache::default();
     }
 
-    /// Tells whether all calls of a function and all code that takes its address was followed.
-    fn has_known_callers(
-        &mut self,
-        function: Svma,
-        inclusions: &Inclusions,
-        followed: &[Range<u64>],
-    ) -> bool {
-        let is_followed = |site: &Svma| {
-            let behind = followed.partition_point(|code| code.start <= site.0);
-            behind.checked_sub(1).is_some_and(|at| followed[at].contains(&site.0))
-        };
-        let is_cut = self.calls().is_cut() || self.addresses().is_cut();
-        if is_cut || !self.names().at(function).is_empty() {
-            return false;
-        }
-        let n_taken = self.addresses().to(function).count();
-        let n_seen = inclusions.taken.get(&function).copied().unwrap_or(0);
-        n_taken <= n_seen && self.calls().to(function).all(|site| is_followed(&site))
-    }
-
-    /// Lists the pointers in data, each with the cell that it is in; `None` where they are too many.
-    fn held_in_data(&mut self) -> Option<Vec<(Option<PointerCell>, Included)>> {
-        let functions = self.code.held();
+    /// Adds the pointers in data, and what other load objects may put into variables; `None` where they are too many.
+    fn add_held(&mut self, found: &mut Inclusions) -> Option<()> {
+        let exported: Vec<Svma> = self.names().exported().collect();
+        let functions = self.code.all_held(limit::MAX_DATA_POINTERS)?;
         let pointers = self.code.data_pointers(limit::MAX_DATA_POINTERS)?;
-        if functions.len() > limit::MAX_DATA_POINTERS {
-            return None;
-        }
         let debug = self.debug.as_mut()?;
-        let mut held = Vec::with_capacity(functions.len());
+        for place in exported {
+            debug.expose_variable(DataPlace::fixed(place), found);
+        }
         for (function, place) in functions {
-            let cell = debug.static_cell(DataPlace::fixed(*place));
-            held.push((cell, Included::Function(*function)));
+            let is_described = debug.function_entered_at(function).is_some();
+            let included =
+                if is_described { Included::Function(function) } else { Included::Anything };
+            debug.put_initially(self.code.data_place(place), &included, found);
         }
         for (place, target) in pointers {
-            let Some(cell) = debug.static_cell(DataPlace::fixed(place)) else { continue };
-            let object = target.and_then(|target| debug.static_object(DataPlace::fixed(target)));
-            held.push((Some(cell), object.map_or(Included::Anything, Included::Object)));
+            let place = self.code.data_place(place);
+            let target = target.map(DataPlace::fixed);
+            let object = target.and_then(|target| debug.static_object(target));
+            if object.is_none() {
+                debug.expose_unnamed(place, found);
+            }
+            debug.put_initially(place, &object.map_or(Included::Anything, Included::Object), found);
         }
-        Some(held)
+        Some(())
     }
 }
 
@@ -271,15 +289,4 @@ fn only_entry(function: &FunctionCode) -> Option<Svma> {
     let mut entries = (0..function.n_instructions()).filter(|at| function.entrances(*at).is_entry);
     let entry = entries.next().filter(|_| entries.next().is_none())?;
     function.svma(entry)
-}
-
-/// Adds the ranges of a function's code.
-fn add_code(function: &FunctionCode, followed: &mut Vec<Range<u64>>) {
-    let first = followed.len();
-    for code in (0..function.n_instructions()).filter_map(|at| function.code(at)) {
-        match followed[first..].last_mut() {
-            Some(last) if last.end == code.start => last.end = code.end,
-            _ => followed.push(code),
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Known names and layouts of compilers, runtimes and libraries, as tables.
 
+pub(crate) mod borrower;
 pub(crate) mod callback;
 pub(crate) mod compiler;
 pub(crate) mod coroutine;

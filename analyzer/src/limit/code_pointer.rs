@@ -14,16 +14,25 @@ pub const MAX_POINTER_DATA_BYTES: u64 = 16 << 20;
 pub const MAX_DATA_POINTERS: usize = 1 << 15;
 
 /// Instructions of a load object that are followed to find out what pointers to nothing known lead to: a second, once.
-pub const MAX_PASS_WORK: usize = 1 << 18;
+pub const MAX_PASS_WORK: usize = 3 << 16;
 
-/// Code of a load object that has about as many, where most of it may put pointers somewhere.
-pub const MAX_PASSED_CODE_BYTES: u64 = 3 << 19;
+/// Code of a load object that has about as many: where there is more, nothing is followed.
+pub const MAX_PASSED_CODE_BYTES: u64 = 3 << 18;
 
 /// Of these the number that one turn takes.
 pub const MAX_PASS_WORK_A_TURN: usize = 1 << 13;
 
-/// Pointers that code puts somewhere, of one load object: about 120 bytes each. SQLite has 32,000.
-pub const MAX_INCLUSIONS: usize = 1 << 17;
+/// Pointers that code puts somewhere, or passes by a pointer, of one load object: about 120 bytes each.
+pub const MAX_INCLUSIONS: usize = 1 << 18;
+
+/// Types of one load object of which it is noted what code that is not followed may put into objects of them.
+pub const MAX_EXPOSED_TYPES: usize = 1 << 13;
+
+/// Scalars that lie at one place of an object: arms of unions.
+pub const MAX_SCALARS_AT_ONE_PLACE: usize = 32;
+
+/// Times that a pass is begun, if what it had found was given up for memory.
+pub const MAX_PASSES_BEGUN: usize = 2;
 
 /// Times that something is put into a place for pointers until all is known.
 pub const MAX_INCLUSION_STEPS: usize = 1 << 22;
@@ -32,7 +41,7 @@ pub const MAX_INCLUSION_STEPS: usize = 1 << 22;
 pub const MAX_POINTED_FUNCTIONS: usize = 1 << 9;
 
 /// Values that are looked at for what one of them may be.
-pub const MAX_INCLUDED_VALUES: usize = 64;
+pub const MAX_INCLUDED_VALUES: usize = 256;
 
 /// Objects that one place for pointers leads to and that are told apart.
 pub const MAX_POINTED_OBJECTS: usize = 8;

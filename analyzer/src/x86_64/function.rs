@@ -154,24 +154,35 @@ impl FunctionCode {
         Some(jumps)
     }
 
-    /// Tells whether it may put a pointer into memory, other than for itself: a register, or a vector that is put together of
-    /// such. What is put into the frame others see where they get its address.
+    /// Tells whether it may put a pointer into memory, other than for itself. What is put into the frame others see where they
+    /// get its address.
     pub(crate) fn puts_pointers(&self) -> bool {
         let is_of_frame = |here: &&Instruction| here.memory_base() == iced_x86::Register::RSP;
         let is_store = |here: &&Instruction| {
-            matches!(here.mnemonic(), Mnemonic::Mov | Mnemonic::Xchg | Mnemonic::Cmpxchg)
-                && here.op0_kind() == OpKind::Memory
-                && here.op1_kind() == OpKind::Register
-                && here.memory_size().size() == usize::from(POINTER_BYTES)
+            here.op0_kind() == OpKind::Memory
+                && !matches!(here.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Call)
+                && here.memory_size().size() >= usize::from(POINTER_BYTES)
         };
         let takes_frame = |here: &Instruction| {
             here.op1_register() == iced_x86::Register::RSP
                 || here.mnemonic() == Mnemonic::Lea && is_of_frame(&here)
         };
         let all = || self.instructions.iter();
-        all().any(vector::moves_lane)
+        all().any(Instruction::is_string_instruction)
             || all().filter(is_store).any(|here| !is_of_frame(&here))
             || all().any(takes_frame)
+    }
+
+    /// Tells whether it writes vector registers to memory.
+    pub(crate) fn stores_vectors(&self) -> bool {
+        self.instructions.iter().any(|here| !vector::lanes_stored(here).is_empty())
+    }
+
+    /// Tells whether the instruction at `index` copies a string.
+    pub(crate) fn copies_string(&self, index: usize) -> bool {
+        let copies = [Mnemonic::Movsb, Mnemonic::Movsw, Mnemonic::Movsd, Mnemonic::Movsq];
+        self.instruction(index)
+            .is_some_and(|here| here.is_string_instruction() && copies.contains(&here.mnemonic()))
     }
 
     /// The address that the instruction at `index` makes: `lea`, or a number.

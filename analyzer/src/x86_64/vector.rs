@@ -29,6 +29,9 @@ fn takes_lane(instruction: &Instruction) -> bool {
 
 /// The lanes of a vector register that an instruction writes to its memory operand, from the lowest.
 pub(super) fn lanes_stored(instruction: &Instruction) -> Vec<Source> {
+    if instruction.op0_kind() != OpKind::Memory {
+        return Vec::new();
+    }
     let Some(register) = vector(instruction, 1) else { return Vec::new() };
     let first: u8 = match instruction.mnemonic() {
         M::Movhps | M::Movhpd | M::Vmovhps | M::Vmovhpd => 1,
@@ -109,14 +112,45 @@ fn lanes_of(register: u8) -> Lanes {
 
 /// Returns the new lanes of the only vector register that an instruction writes.
 fn lanes_made(instruction: &Instruction) -> Option<Lanes> {
-    let opaque = Source::Opaque;
+    let (opaque, zero) = (Source::Opaque, Source::Constant(0));
     let last = instruction.op_count().checked_sub(1)?;
     Some(match instruction.mnemonic() {
         copy if copies_memory(copy) => match vector(instruction, 1) {
             Some(from) => lanes_of(from),
             None => lanes_loaded(instruction),
         },
-        M::Movq | M::Vmovq => [lane_moved(instruction)?, opaque, opaque, opaque],
+        M::Movq | M::Vmovq => [lane_moved(instruction)?, zero, zero, zero],
+        M::Pxor
+        | M::Xorps
+        | M::Xorpd
+        | M::Vpxor
+        | M::Vxorps
+        | M::Vxorpd
+        | M::Vpxord
+        | M::Vpxorq
+            if vector(instruction, last - 1)? == vector(instruction, last)? =>
+        {
+            [zero; 4]
+        }
+        M::Movddup | M::Vmovddup | M::Vpbroadcastq => {
+            let low = match vector(instruction, 1) {
+                Some(from) => lanes_of(from)[0],
+                None => Source::MemoryLane(0),
+            };
+            let is_wide = instruction.mnemonic() == M::Vpbroadcastq;
+            if is_wide { [low; 4] } else { [low, low, opaque, opaque] }
+        }
+        M::Vinserti128 | M::Vinsertf128 => {
+            let kept = lanes_of(vector(instruction, 1)?);
+            let [low, high] = match vector(instruction, 2) {
+                Some(put) => [lanes_of(put)[0], lanes_of(put)[1]],
+                None => [0, 1].map(Source::MemoryLane),
+            };
+            match instruction.try_immediate(3).ok()? & 1 {
+                0 => [low, high, kept[2], kept[3]],
+                _ => [kept[0], kept[1], low, high],
+            }
+        }
         M::Vextracti128 | M::Vextractf128 => {
             let lanes = lanes_of(vector(instruction, 1)?);
             match instruction.try_immediate(2).ok()? & 1 {

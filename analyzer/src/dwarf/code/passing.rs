@@ -82,6 +82,11 @@ impl DebugInfo {
     pub(crate) fn is_go(&mut self, unit: UnitIdx) -> bool {
         self.unit(unit).is_some_and(|unit| unit.is_go())
     }
+
+    /// Tells whether a unit is written in assembly: its functions have no parameters that are told.
+    pub(crate) fn is_assembled(&mut self, unit: UnitIdx) -> bool {
+        self.unit(unit).is_some_and(|unit| unit.is_assembled())
+    }
 }
 
 /// Tells whether an aggregate may be nothing but a wide vector, which looks like any array.

@@ -255,6 +255,11 @@ impl ParsedUnit {
         self.language == Some(gimli::DW_LANG_Go)
     }
 
+    /// Tells whether the unit is written in assembly.
+    pub(crate) fn is_assembled(&self) -> bool {
+        self.language == Some(gimli::DW_LANG_Mips_Assembler)
+    }
+
     /// Tells whether the unit's language qualifies names.
     pub(crate) fn has_name_spaces(&self) -> bool {
         !matches!(
