@@ -138,16 +138,16 @@ impl CodeImage {
     }
 
     /// All code to which the file has a pointer in its data, with the place of that.
-    pub(crate) fn held(&self) -> &[(Svma, Svma)] {
+    fn held(&self) -> &[(Svma, Svma)] {
         self.held.get_or_init(|| self.find_held())
     }
 
     /// The same, if these are all, and at most `max`.
-    pub(crate) fn all_held(&self, max: usize) -> Option<Vec<(Svma, Svma)>> {
+    pub(crate) fn all_held(&self, max: usize) -> Option<&[(Svma, Svma)]> {
         let held = self.held();
         let is_searched =
             !self.has_addresses_in_place() || self.is_data_searched() && !self.has_data_in_code();
-        (is_searched && held.len() <= max).then(|| held.to_vec())
+        (is_searched && held.len() <= max).then_some(held)
     }
 
     /// Tells whether data lies where code does (`ld -z noseparate-code`).
@@ -160,11 +160,14 @@ impl CodeImage {
         code.any(is_data)
     }
 
+    fn data_segments(&self) -> impl Iterator<Item = &Segment> {
+        self.image.segments.iter().filter(|segment| !segment.is_executable)
+    }
+
     /// Tells whether its data is little enough to be searched for addresses.
-    fn is_data_searched(&self) -> bool {
-        let data = self.image.segments.iter().filter(|segment| !segment.is_executable);
-        let n_bytes = data.map(|segment| segment.file_bytes).fold(0, u64::saturating_add);
-        n_bytes <= limit::MAX_POINTER_DATA_BYTES
+    pub(crate) fn is_data_searched(&self) -> bool {
+        let n_bytes = self.data_segments().map(|segment| segment.file_bytes);
+        n_bytes.fold(0, u64::saturating_add) <= limit::MAX_POINTER_DATA_BYTES
     }
 
     /// All pointers that the loader or the file puts in its data and that are not to code, each with its target if that is
@@ -172,8 +175,7 @@ impl CodeImage {
     pub(crate) fn data_pointers(&self, max: usize) -> Option<Vec<(Svma, Option<Svma>)>> {
         let mut found = relocation::data_pointers(&self.image, self.file.as_ref(), max + 1);
         if self.has_addresses_in_place() {
-            let data = self.image.segments.iter().filter(|segment| !segment.is_executable);
-            let is_data = |target: Svma| data.clone().any(|segment| segment.holds(target));
+            let is_data = |target: Svma| self.data_segments().any(|segment| segment.holds(target));
             let words = self.words(is_data).into_iter();
             found.extend(words.map(|(target, place)| (place, Some(target))));
         }
@@ -260,7 +262,7 @@ impl CodeImage {
     fn words(&self, is_asked: impl Fn(Svma) -> bool) -> Vec<(Svma, Svma)> {
         let mut found = Vec::new();
         let mut n_left = limit::MAX_POINTER_DATA_BYTES;
-        for segment in self.image.segments.iter().filter(|segment| !segment.is_executable) {
+        for segment in self.data_segments() {
             // A segment begins where its first section does: thread-local bytes need not be aligned.
             let before = segment.start.0.wrapping_neg() % 8;
             let start = segment.start.plus(before);

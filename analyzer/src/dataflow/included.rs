@@ -6,6 +6,7 @@ use super::fact::Fact;
 use super::points_to::{Carried, Included, PointerCell};
 use super::typing::Typing;
 use super::value::{Definition, Slot, Sum, ValueIdx};
+use super::worklist::alternatives;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
 use crate::limit;
@@ -20,9 +21,6 @@ use std::sync::Arc;
 
 /// Numbers that are no addresses, as which programs pass nothing, or a kind.
 const NO_ADDRESSES: std::ops::Range<i64> = -4096..4096;
-
-/// Sums that one is made of.
-const MAX_SUMS: usize = 8;
 
 /// Search for all that a value may come from.
 struct OriginSearch {
@@ -82,24 +80,20 @@ impl Typing<'_, '_> {
         if let Some(function) = self.function_of(&definition) {
             return Some(self.function_included(function));
         }
+        if let Some(alternatives) = alternatives(self.graph, value) {
+            let is_none = alternatives.is_empty();
+            search.next.extend(alternatives);
+            return is_none.then_some(Included::Anything);
+        }
         match definition {
-            Definition::Entry { .. } => {
-                let inputs = self.graph.inputs(value);
-                search.next.extend(inputs);
-                inputs.is_empty().then_some(Included::Anything)
-            }
-            Definition::Chosen { first, second } => {
-                search.next.extend([first, second]);
-                None
-            }
-            Definition::Reloaded { kept, .. } => match self.told_by_type(value) {
-                // A variable of this type has it.
-                Some(object) => Some(object),
-                None => {
+            Definition::Reloaded { slot, kept, at } => {
+                // The type of the variable that it is read from tells it, or else what was put there.
+                let declared = self.declared(slot, at).and_then(|it| self.object_of(&it));
+                if declared.is_none() {
                     search.next.push(kept);
-                    None
                 }
-            },
+                declared
+            }
             Definition::Sum(sum) => self.sum_included(value, &sum, search),
             Definition::Constant(_)
             | Definition::StaticAddress(_)
@@ -149,19 +143,17 @@ impl Typing<'_, '_> {
         cell.map_or(Included::Anything, Included::Cell)
     }
 
+    /// Tells whether only what is done with a value tells what it is.
+    pub(super) fn is_hinted(&self, value: ValueIdx) -> bool {
+        let value = self.graph.canonical(value);
+        self.contents.hints.contains_key(&value) && !self.contents.facts.contains_key(&value)
+    }
+
     /// Tells whether a merged value leads to objects of several types, or to something that is not known.
-    fn is_of_several(&mut self, value: ValueIdx) -> bool {
-        if !self.is_merged(value) {
-            return false;
-        }
-        let known = self.of(value).clone();
-        let mut inputs = self.graph.inputs(self.graph.canonical(value)).to_vec();
-        if let Some(Definition::Chosen { first, second }) =
-            self.graph.definition(self.graph.canonical(value)).copied()
-        {
-            inputs.extend([first, second]);
-        }
-        let is_other = |input: ValueIdx| match (self.of(input), &known) {
+    fn is_of_several(&self, value: ValueIdx) -> bool {
+        let Some(alternatives) = alternatives(self.graph, value) else { return false };
+        let known = self.of(value);
+        let is_other = |input: ValueIdx| match (self.of(input), known) {
             (Content::Address(one), Content::Address(other)) => {
                 match (&one.origin, &other.origin) {
                     (Origin::Object(one), Origin::Object(other)) => !is_same_type(one, other),
@@ -171,7 +163,7 @@ impl Typing<'_, '_> {
             (Content::Constant(0), _) => false,
             _ => true,
         };
-        inputs.into_iter().any(is_other)
+        alternatives.into_iter().any(is_other)
     }
 
     /// The value that a call returns is of the type that this is declared to, or that it is said to have before anything else
@@ -238,7 +230,7 @@ impl Typing<'_, '_> {
         if !matches!(address.origin, Origin::Object(_)) {
             return Some(self.object_included(&address));
         }
-        if search.sums.len() >= MAX_SUMS || self.is_moved(base, sum, &address) {
+        if search.sums.len() >= limit::MAX_SUMS_OF_ONE_VALUE || self.is_moved(base, sum, &address) {
             return Some(Included::Anything);
         }
         // What it is made of must be such an object on all ways.
@@ -252,7 +244,7 @@ impl Typing<'_, '_> {
             (
                 Included::Object(Address { origin: Origin::Object(one), .. }),
                 Origin::Object(other),
-            ) => one.innermost_element().fingerprint == other.innermost_element().fingerprint,
+            ) => is_same_type(one, other),
             _ => false,
         };
         let is_certain = is_known && !of_base.is_empty() && of_base.iter().all(is_same);
@@ -265,16 +257,6 @@ impl Typing<'_, '_> {
         address.has(Doubt::Which)
             && sum.index.is_none()
             && !matches!(self.of(base), Content::Address(base) if base.has(Doubt::Which))
-    }
-
-    /// The object that the type of a variable in the frame tells, from which a value is read.
-    fn told_by_type(&mut self, value: ValueIdx) -> Option<Included> {
-        let Some(Definition::Reloaded { slot, at, .. }) = self.graph.definition(value).copied()
-        else {
-            return None;
-        };
-        let declared = self.declared_at(slot, at)?;
-        self.object_of(&declared)
     }
 
     fn object_of(&mut self, content: &Content) -> Option<Included> {

@@ -8,6 +8,7 @@ use super::pointer_cell::{Lost, PutPlace};
 use super::points_to::{Included, Inclusions, PointerCell};
 use super::typing::Typing;
 use super::value::{Definition, Slot, ValueIdx};
+use super::worklist::alternatives;
 use crate::types::layout::Layout;
 use crate::x86_64::abi::ARGUMENTS;
 use array::Uses;
@@ -80,7 +81,7 @@ impl<'c, 'a, 'b> Collector<'c, 'a, 'b> {
         if self.typing.is_hinted(base) {
             place.add(PutPlace::lost(Lost::At(displacement)));
         }
-        if !self.typing.is_merged(base) {
+        if alternatives(self.typing.graph, base).is_none() {
             return;
         }
         for it in self.included(base) {
@@ -154,8 +155,7 @@ impl<'c, 'a, 'b> Collector<'c, 'a, 'b> {
 
     /// Notes that a value is put into an object, and it is not told into which member.
     fn put_anywhere_in(&mut self, value: ValueIdx, address: &Content) {
-        let layout = self.typing.object_layout(address).filter(|it| it.is_aggregate());
-        if let Some(layout) = layout
+        if let Some(layout) = self.typing.structure_at(address)
             && !self.included(value).is_empty()
         {
             let cell = self.exposed(&layout, false);
@@ -242,11 +242,7 @@ impl<'c, 'a, 'b> Collector<'c, 'a, 'b> {
             if self.typing.graph.canonical(value) != value {
                 continue;
             }
-            let inputs = match self.typing.graph.definition(value) {
-                Some(Definition::Entry { .. }) => self.typing.graph.inputs(value).to_vec(),
-                Some(Definition::Chosen { first, second }) => vec![*first, *second],
-                _ => continue,
-            };
+            let Some(inputs) = alternatives(self.typing.graph, value) else { continue };
             let merged = self.typing.of(value).clone();
             let known = self.typing.put_place(&merged).cells;
             for input in inputs {
@@ -290,6 +286,11 @@ impl Typing<'_, '_> {
             Content::Address(address) => self.kept_at(&address),
             _ => Content::Unknown,
         }
+    }
+
+    /// The type of the structure that a pointer leads into.
+    fn structure_at(&mut self, content: &Content) -> Option<Arc<Layout>> {
+        self.object_layout(content).filter(|layout| layout.is_aggregate())
     }
 
     /// The type of the object that a pointer leads into.

@@ -7,6 +7,7 @@ use super::offset::Offset;
 use super::points_to::PointerCell;
 use super::typing::Typing;
 use super::value::{Definition, Slot, Sum};
+use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::layout::element;
 use crate::elf::data_symbol::{DataPlace, Storage};
 use crate::elf::linkage::{self, ThreadTarget};
@@ -84,13 +85,20 @@ impl Typing<'_, '_> {
     fn element(&mut self, element: &Arc<Layout>, name: Option<&PointerName>) -> Content {
         let known = self.content_of(element, name.cloned());
         let Some(PointerName::Member(holder, offset)) = name else { return known };
-        let cell =
-            known.is_untold().then(|| self.around.debug.element_cell(holder, *offset, element));
-        self.told_by(cell.flatten(), known)
+        self.told_or(known, |debug| debug.element_cell(holder, *offset, element))
     }
 
-    /// The content of a cell: `known` by its type, unless the code tells what is put there.
-    pub(super) fn told_by(&self, cell: Option<PointerCell>, known: Content) -> Content {
+    /// The content of a cell: `known` by its type, unless that does not tell it and the code tells what is put there.
+    pub(super) fn told_or(
+        &mut self,
+        known: Content,
+        cell: impl FnOnce(&mut DebugInfo) -> Option<PointerCell>,
+    ) -> Content {
+        // Hardly any load object has been passed over.
+        if self.around.points_to.is_empty() || !known.is_untold() {
+            return known;
+        }
+        let cell = cell(self.around.debug);
         let told = cell.and_then(|cell| self.around.points_to.content(cell));
         told.cloned().unwrap_or(known)
     }
@@ -146,15 +154,15 @@ impl Typing<'_, '_> {
         let layout = Arc::clone(&variable.layout);
         if layout.is_aggregate() || matches!(layout.shape, Shape::Array { .. }) {
             let known = self.member(&layout, into);
-            let is_scalar = !layout.innermost_element().is_aggregate();
-            let cell =
-                (known.is_untold() && is_scalar).then(|| self.around.debug.static_cell(place));
-            return self.told_by(cell.flatten(), known);
+            // What is in a structure was asked for as its member.
+            return match layout.innermost_element().is_aggregate() {
+                true => known,
+                false => self.told_or(known, |debug| debug.static_cell(place)),
+            };
         }
         let name = PointerName::Variable(Arc::clone(&variable.name));
         let known = self.content_of(&layout, Some(name));
-        let cell = known.is_untold().then(|| self.around.debug.static_cell(place));
-        self.told_by(cell.flatten(), known)
+        self.told_or(known, |debug| debug.static_cell(place))
     }
 
     /// Finds what the eight bytes at an address are made to hold by their type.
@@ -204,8 +212,7 @@ impl Typing<'_, '_> {
         }
         let (kind, pointee) = (leaf.shape == Shape::Scalar(ScalarKind::Number), leaf.pointee);
         let known = self.pointing_at(kind, pointee, Some(name));
-        let cell = known.is_untold().then(|| self.around.debug.member_cell(element, offset));
-        self.told_by(cell.flatten(), known)
+        self.told_or(known, |debug| debug.member_cell(element, offset))
     }
 
     /// Finds the content of a pointer that lies `into` bytes inside a union of several.

@@ -5,7 +5,7 @@ use super::doubt::Doubt;
 use super::offset::Offset;
 use super::points_to::{Included, Inclusions, PointerCell};
 use super::typing::Typing;
-use super::value::{Definition, Slot, ValueIdx};
+use super::value::Slot;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
 use crate::limit;
@@ -71,7 +71,7 @@ impl Typing<'_, '_> {
         if [Doubt::Beyond, Doubt::Whole, Doubt::Variable].into_iter().any(|it| known.has(it)) {
             return None;
         }
-        self.put_place(&Content::Address(known)).certain()
+        self.places_of(&known).certain()
     }
 
     /// The places at an address that may be one of several.
@@ -79,9 +79,13 @@ impl Typing<'_, '_> {
         let Content::Address(address) = self.static_constant(address) else {
             return PutPlace::lost(Lost::Indexed);
         };
+        self.places_of(&address)
+    }
+
+    fn places_of(&mut self, address: &Address) -> PutPlace {
         let mut place = PutPlace::default();
-        for start in address.offset.starts().to_vec() {
-            place.add(self.place_from(&address, start));
+        for start in address.offset.starts() {
+            place.add(self.place_from(address, *start));
         }
         place
     }
@@ -172,19 +176,7 @@ impl Typing<'_, '_> {
         if is_object && !is_slot {
             return Vec::new();
         }
-        self.put_place(&Content::Address(address)).cells
-    }
-
-    /// Tells whether only what is done with a value tells what it is.
-    pub(super) fn is_hinted(&self, value: ValueIdx) -> bool {
-        let value = self.graph.canonical(value);
-        self.contents.hints.contains_key(&value) && !self.contents.facts.contains_key(&value)
-    }
-
-    /// Tells whether a value is one of several.
-    pub(super) fn is_merged(&self, value: ValueIdx) -> bool {
-        let definition = self.graph.definition(self.graph.canonical(value));
-        matches!(definition, Some(Definition::Entry { .. } | Definition::Chosen { .. }))
+        self.places_of(&address).cells
     }
 
     /// Tells whether a pointer is declared to lead to pointers to nothing known.

@@ -158,6 +158,11 @@ impl PointsTo {
         self.contents.get(&cell)
     }
 
+    /// Tells whether nothing is known of any cell.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.contents.is_empty()
+    }
+
     /// Contents where nothing will be found out.
     pub(crate) fn nothing() -> Self {
         Self { is_done: true, ..Self::default() }

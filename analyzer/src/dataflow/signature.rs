@@ -24,8 +24,8 @@ impl Typing<'_, '_> {
             Some((layout, Passing::Address)) => Content::Address(Address::object(layout, 0, None)),
             Some((layout, Passing::Value | Passing::Unknown)) => {
                 let known = self.content_of(&layout, None);
-                let target = self.direct_target(call).filter(|_| known.is_untold());
-                self.told_by(target.map(PointerCell::Result), known)
+                let target = self.direct_target(call);
+                self.told_or(known, |_| target.map(PointerCell::Result))
             }
             None => Content::Unknown,
         }
@@ -163,27 +163,33 @@ impl Typing<'_, '_> {
             }
             return contents;
         }
-        let mut next = 0;
-        match self.result_of(callee) {
-            Some((layout, Passing::Address)) => {
-                contents[0] = Content::Address(Address::object(layout, 0, None));
-                next = 1;
-            }
-            Some((_, Passing::Unknown)) => return contents,
-            Some((_, Passing::Value)) | None => {}
-        }
-        for type_die in self.around.debug.parameter_types(callee) {
-            let layout = self.around.debug.layout(type_die);
-            let Some(registers) = self.passed_as(callee.unit, &layout) else { break };
-            if next + registers.len() > contents.len() {
-                break;
-            }
-            for register in registers {
-                contents[next] = register;
-                next += 1;
-            }
+        let (declared, _) = self.declared_registers(callee);
+        for (content, declared) in contents.iter_mut().zip(declared) {
+            *content = declared;
         }
         contents
+    }
+
+    /// Lists the contents of the argument registers that a function is declared to take, from the first; true if these are
+    /// all.
+    fn declared_registers(&mut self, callee: DieRef) -> (Vec<Content>, bool) {
+        let mut declared = match self.result_of(callee) {
+            Some((layout, Passing::Address)) => {
+                vec![Content::Address(Address::object(layout, 0, None))]
+            }
+            Some((_, Passing::Unknown)) => return (Vec::new(), false),
+            Some((_, Passing::Value)) | None => Vec::new(),
+        };
+        for type_die in self.around.debug.parameter_types(callee) {
+            let layout = self.around.debug.layout(type_die);
+            match self.passed_as(callee.unit, &layout) {
+                Some(registers) if declared.len() + registers.len() <= N_ARGUMENTS => {
+                    declared.extend(registers);
+                }
+                _ => return (declared, false),
+            }
+        }
+        (declared, true)
     }
 
     /// Finds in how many argument registers, from the first, a call of `callee`, which is entered at `entry`, passes something;
@@ -193,24 +199,15 @@ impl Typing<'_, '_> {
             let debug = &mut *self.around.debug;
             let is_variant =
                 entry.is_some_and(|entry| debug.parameters_at_entry(callee, entry).is_some());
-            let types = debug.parameter_types(callee);
             // `f()` may be given anything in C before C23.
-            let is_told = !types.is_empty() || entry.is_some();
+            let is_told = entry.is_some() || !debug.parameter_types(callee).is_empty();
             if is_variant || !is_told || debug.takes_more(callee) {
                 return None;
             }
-            let mut n = match self.result_of(callee) {
-                Some((_, Passing::Address)) => 1,
-                Some((_, Passing::Unknown)) => return None,
-                Some((_, Passing::Value)) | None => 0,
-            };
-            for type_die in types {
-                let layout = self.around.debug.layout(type_die);
-                n += self.passed_as(callee.unit, &layout)?.len();
-            }
-            Some(n)
+            let (declared, is_all) = self.declared_registers(callee);
+            is_all.then_some(declared.len())
         });
-        known.unwrap_or(N_ARGUMENTS).min(N_ARGUMENTS)
+        known.unwrap_or(N_ARGUMENTS)
     }
 
     /// Finds the contents of the general registers that an argument of this type is passed in; `None` where it is

@@ -26,8 +26,13 @@ const RSP: u16 = 7;
 fn graph(code: &[u8]) -> ValueGraph {
     let function = FunctionCode::decode(Svma(0x1000), code, &NoBytes);
     let rule = FrameRule::Known(CfaRule { register: RSP, offset: 64 });
+    values(&function, rule)
+}
+
+/// The values of a function that has this rule for its frame all the time.
+fn values(function: &FunctionCode, rule: FrameRule) -> ValueGraph {
     let rules = vec![rule; function.n_instructions()];
-    ValueGraph::of(&function, rules, &CallEffects::default(), Depth::Named).unwrap()
+    ValueGraph::of(function, rules, &CallEffects::default(), Depth::Named).unwrap()
 }
 
 /// Finds the definition of what a place holds before an instruction, by its index.
@@ -305,9 +310,7 @@ pub(super) fn typed<V>(
     let program = Program::c("long.c", "-O2 -g");
     let (mut debug, image) = (sample::info(&program), image(&program));
     let function = FunctionCode::decode(Svma(0x1000), code, &NoBytes);
-    let rules = vec![FrameRule::Unknown; function.n_instructions()];
-    let mut graph =
-        ValueGraph::of(&function, rules, &CallEffects::default(), Depth::Named).unwrap();
+    let mut graph = values(&function, FrameRule::Unknown);
     let looked_at = look(&mut graph);
     graph.connect().unwrap();
     let scope = FunctionScope::default();

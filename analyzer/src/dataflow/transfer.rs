@@ -103,6 +103,7 @@ impl<'a> Transfer<'a> {
         }
         let regarded = action.regarded.map(|it| it.map(|register| self.register(at, register)));
         if let [Some(from), Some(to)] = regarded
+            && self.depth == Depth::Copied
             && self.function.copies_string(at as usize)
         {
             self.graph.copies.push((to, from));
@@ -360,8 +361,7 @@ impl<'a> Transfer<'a> {
 
     /// Notes that `n_bytes` of the frame are written.
     pub(super) fn keep(&mut self, at: u32, slot: Slot, n_bytes: u32, value: ValueIdx) {
-        let is_followed = self.depth == Depth::Copied || value != self.graph.opaque();
-        if n_bytes == u32::from(POINTER_BYTES) && is_followed {
+        if n_bytes == u32::from(POINTER_BYTES) && self.depth == Depth::Copied {
             self.graph.frame_stores.push((slot, value));
         }
         // A slot that begins up to seven bytes lower is written to as well: of 8(%rsp) the upper half by

@@ -383,22 +383,23 @@ impl<'a, 'b> Typing<'a, 'b> {
         if kept == Content::Bottom {
             return kept;
         }
-        let said = match self.declared.get(&(slot, at)) {
-            Some(known) => known.clone(),
-            None => {
-                let said = self.declared_at(slot, at);
-                self.declared.insert((slot, at), said.clone());
-                said
-            }
-        };
-        match said {
+        match self.declared(slot, at) {
             Some(said) => refined(kept, said),
             None => kept,
         }
     }
 
-    /// Finds what the variable in the frame at `slot` is made to hold by its type.
-    pub(super) fn declared_at(&mut self, slot: Slot, at: u32) -> Option<Content> {
+    /// Finds what the variable in the frame at `slot` is made to hold by its type, once.
+    pub(super) fn declared(&mut self, slot: Slot, at: u32) -> Option<Content> {
+        if let Some(known) = self.declared.get(&(slot, at)) {
+            return known.clone();
+        }
+        let said = self.declared_at(slot, at);
+        self.declared.insert((slot, at), said.clone());
+        said
+    }
+
+    fn declared_at(&mut self, slot: Slot, at: u32) -> Option<Content> {
         let svma = self.around.function.code(at as usize).map_or(0, |code| code.start);
         let (variable, into) = self.contents.frame.innermost(svma, slot)?;
         let (layout, name) = (Arc::clone(&variable.layout), Arc::clone(&variable.name));

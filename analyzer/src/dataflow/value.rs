@@ -138,7 +138,7 @@ impl Definition {
 pub(crate) enum Depth {
     /// As far as it names what is accessed.
     Named,
-    /// Also through vector registers that only copy.
+    /// Also through vector registers that only copy, and with what is put into the frame.
     Copied,
 }
 

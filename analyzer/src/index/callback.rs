@@ -59,14 +59,11 @@ impl LoadObjectIndex {
     fn is_only_handed(&mut self, entry: Svma) -> bool {
         let crossings = self.code.crossings(self.frames.starts());
         let has_jump = crossings.and_then(|it| it.jumps_to(entry)) != Some(false);
-        let data = self.code.image.segments.iter().filter(|segment| !segment.is_executable);
-        let is_searched =
-            data.map(|segment| segment.file_bytes).sum::<u64>() <= limit::MAX_POINTER_DATA_BYTES;
         let is_held = || {
             let known = !self.code.places_of(entry).is_empty();
             known || !self.code.open_places(&[entry]).is_empty()
         };
-        !has_jump && is_searched && !is_held()
+        !has_jump && self.code.is_data_searched() && !is_held()
     }
 
     /// Finds what a function is given by that of the library which it is handed to at `site`, where its address is taken;

@@ -130,6 +130,7 @@ impl LoadObjectIndex {
             pointer_pass: PointerPass::default(),
             is_pass_wanted: false,
         };
+        index.limit_pass();
         index.describe_known(pages);
         if let Some(debug) = &mut index.debug {
             debug.set_data_facts(data_facts(&index.code));
@@ -361,9 +362,7 @@ impl LoadObjectIndex {
         if let Some(flow) = flow {
             self.keep_dataflow(svma, flow);
         }
-        if let Some(carried) = carried.filter(|_| self.lacks_points_to()) {
-            self.is_pass_wanted |= self.is_worth_a_pass(svma, carried);
-        }
+        self.is_pass_wanted |= carried.is_some_and(|it| self.is_worth_a_pass(svma, it));
         for access in &mut typed {
             if matches!(access.answer, TypeAnswer::Unknown(_)) {
                 access.handed = self.handed(svma, &access.memory);

@@ -7,6 +7,7 @@ use crate::index::flow_cache::FlowCache;
 use crate::index::load_object::LoadObjectIndex;
 use crate::known::loader;
 use crate::limit;
+use crate::types::die::DieRef;
 use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
@@ -46,14 +47,24 @@ impl Default for PointerPass {
 }
 
 impl LoadObjectIndex {
+    /// Says from the beginning that the pass finds nothing where there is too much code for it.
+    pub(crate) fn limit_pass(&mut self) {
+        if self.code.executable_bytes() > limit::MAX_PASSED_CODE_BYTES {
+            self.end_without_pass();
+        }
+    }
+
     /// Tells whether what pointers to nothing known lead to is still to be found out.
     pub(crate) const fn lacks_points_to(&self) -> bool {
         !matches!(self.pointer_pass, PointerPass::Done)
     }
 
-    /// Tells whether the pass may tell what an access at `svma` goes by. A function that is only called gets what its
+    /// Tells whether the pass is still to be made and may tell what an access at `svma` goes by. A function that is only called gets what its
     /// callers pass, and one that others may call gets anything.
     pub(crate) fn is_worth_a_pass(&mut self, svma: Svma, carried: Carried) -> bool {
+        if !self.lacks_points_to() {
+            return false;
+        }
         if carried == Carried::Kept {
             return true;
         }
@@ -129,17 +140,11 @@ impl LoadObjectIndex {
     }
 
     fn begin_pass(&self, n_begun: usize) -> Running {
-        let mut left = Vec::new();
-        if self.code.executable_bytes() <= limit::MAX_PASSED_CODE_BYTES {
-            left = self.code.function_starts(self.frames.starts());
-            left.retain(|start| self.code.image.is_code(Svma(*start)));
-            left.dedup();
-            left.reverse();
-        }
-        let mut running = Running { n_begun, ..Running::default() };
-        running.inclusions.is_cut = left.is_empty();
-        running.left = left;
-        running
+        let mut left = self.code.function_starts(self.frames.starts());
+        left.retain(|start| self.code.image.is_code(Svma(*start)));
+        left.dedup();
+        left.reverse();
+        Running { left, n_begun, ..Running::default() }
     }
 
     /// Collects what the function that begins at `start` puts where; `None` if it cannot be told: it may be anything.
@@ -166,7 +171,7 @@ impl LoadObjectIndex {
         let debug = self.debug.as_mut()?;
         let described = debug.function_entered_at(entry)?;
         debug.expose_parameters(described, entry, &mut running.inclusions);
-        if !self.may_put_pointers(&function, entry) {
+        if !self.may_put_pointers(&function, described) {
             return Some(());
         }
         running.work += function.n_instructions();
@@ -187,14 +192,15 @@ impl LoadObjectIndex {
             let names = [".plt", ".init", ".fini"];
             names.iter().any(|name| section.name.starts_with(name))
         });
-        let symbol = self.code.image.functions.iter().find(|symbol| symbol.start == start);
-        is_linkers || symbol.is_some_and(|symbol| loader::is_linked_code(&symbol.name))
+        is_linkers || {
+            let symbol = self.code.image.functions.iter().find(|symbol| symbol.start == start);
+            symbol.is_some_and(|symbol| loader::is_linked_code(&symbol.name))
+        }
     }
 
     /// Tells whether a function may put a pointer somewhere, or pass one: others need not be followed.
-    fn may_put_pointers(&mut self, function: &FunctionCode, entry: Svma) -> bool {
-        let is_returning = self.returns_pointers(entry);
-        is_returning
+    fn may_put_pointers(&mut self, function: &FunctionCode, described: DieRef) -> bool {
+        self.returns_pointers(described)
             || function.puts_pointers()
             || (0..function.n_instructions()).any(|at| {
                 let is_taken = |svma: Svma| self.code.image.is_code(svma);
@@ -210,10 +216,9 @@ impl LoadObjectIndex {
             })
     }
 
-    /// Tells whether what the function at `entry` returns may be a pointer to nothing known, or to a function.
-    fn returns_pointers(&mut self, entry: Svma) -> bool {
+    /// Tells whether what a function returns may be a pointer to nothing known, or to a function.
+    fn returns_pointers(&mut self, function: DieRef) -> bool {
         let Some(debug) = &mut self.debug else { return false };
-        let Some(function) = debug.function_entered_at(entry) else { return true };
         let result = debug.name_and_type(function).1;
         result.is_some_and(|result| {
             let layout = debug.layout(result);
@@ -266,10 +271,10 @@ impl LoadObjectIndex {
             debug.expose_variable(DataPlace::fixed(place), found);
         }
         for (function, place) in functions {
-            let is_described = debug.function_entered_at(function).is_some();
+            let is_described = debug.function_entered_at(*function).is_some();
             let included =
-                if is_described { Included::Function(function) } else { Included::Anything };
-            debug.put_initially(self.code.data_place(place), &included, found);
+                if is_described { Included::Function(*function) } else { Included::Anything };
+            debug.put_initially(self.code.data_place(*place), &included, found);
         }
         for (place, target) in pointers {
             let place = self.code.data_place(place);

@@ -43,6 +43,9 @@ pub const MAX_POINTED_FUNCTIONS: usize = 1 << 9;
 /// Values that are looked at for what one of them may be.
 pub const MAX_INCLUDED_VALUES: usize = 256;
 
+/// Sums that such a value is made of, one of the other.
+pub const MAX_SUMS_OF_ONE_VALUE: usize = 8;
+
 /// Objects that one place for pointers leads to and that are told apart.
 pub const MAX_POINTED_OBJECTS: usize = 8;
 

@@ -61,8 +61,7 @@ impl<'a> Translator<'a> {
 
     /// Returns the lanes of a vector register that the instruction at `at` writes to memory, from the lowest.
     pub(crate) fn lanes_stored(&self, at: usize) -> Vec<Source> {
-        let here = self.function.instruction(at).filter(|here| is_memory(here, 0));
-        here.map_or_else(Vec::new, vector::lanes_stored)
+        self.function.instruction(at).map_or_else(Vec::new, vector::lanes_stored)
     }
 
     fn store(&mut self, here: &Instruction) -> Option<Stored> {

@@ -4,7 +4,7 @@ use super::Collector;
 use crate::dataflow::graph::ValueGraph;
 use crate::dataflow::points_to::PointerCell;
 use crate::dataflow::value::{Call, Definition, Sum, ValueIdx};
-use crate::dataflow::worklist::for_each_input;
+use crate::dataflow::worklist::{alternatives, for_each_input};
 use crate::known::borrower;
 use crate::limit;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -21,15 +21,14 @@ impl Collector<'_, '_, '_> {
             let Some(definition) = self.typing.graph.definition(value).copied() else {
                 return false;
             };
+            if let Some(alternatives) = alternatives(self.typing.graph, value) {
+                if alternatives.is_empty() || seen.len() > limit::MAX_INCLUDED_VALUES {
+                    return false;
+                }
+                next.extend(alternatives);
+                continue;
+            }
             let is_own = match definition {
-                Definition::Entry { .. } => {
-                    next.extend(self.typing.graph.inputs(value));
-                    !self.typing.graph.inputs(value).is_empty()
-                }
-                Definition::Chosen { first, second } => {
-                    next.extend([first, second]);
-                    true
-                }
                 Definition::Reloaded { kept, .. } => {
                     next.push(kept);
                     true

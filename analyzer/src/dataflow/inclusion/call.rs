@@ -50,11 +50,7 @@ impl Collector<'_, '_, '_> {
         let wanted = self.wanted(call, callee, target);
         if let Some(target) = target {
             let passed = self.passed(call, &wanted, false, true);
-            for (register, included) in ARGUMENTS.into_iter().zip(passed) {
-                let cell = PointerCell::Parameter(target, register);
-                included.into_iter().for_each(|it| self.found.put(cell, it));
-            }
-            return;
+            return self.give(target, &passed);
         }
         let by = match call.callee {
             Some(callee) => self.included(callee),
@@ -76,18 +72,21 @@ impl Collector<'_, '_, '_> {
         for by in by {
             match by {
                 Included::Cell(by) => self.found.call(by, &passed),
-                Included::Function(target) => {
-                    for (register, included) in ARGUMENTS.into_iter().zip(&passed.registers) {
-                        let cell = PointerCell::Parameter(target, register);
-                        included.iter().for_each(|it| self.found.put(cell, it.clone()));
-                    }
-                }
+                Included::Function(target) => self.give(target, &passed.registers),
                 Included::Object(_) | Included::Anything => {
                     passed.registers.iter().for_each(|included| self.lose(included));
                     let exposed = passed.exposed.iter();
                     exposed.for_each(|it| self.found.put(*it, Included::Anything));
                 }
             }
+        }
+    }
+
+    /// Notes that a function gets values in the registers of arguments.
+    fn give(&mut self, target: Svma, registers: &[Vec<Included>; N_ARGUMENTS]) {
+        for (register, included) in ARGUMENTS.into_iter().zip(registers) {
+            let cell = PointerCell::Parameter(target, register);
+            included.iter().for_each(|it| self.found.put(cell, it.clone()));
         }
     }
 
@@ -155,7 +154,7 @@ impl Collector<'_, '_, '_> {
                 (Some(declared), _) => Some(self.exposed(&declared, true)),
                 (None, Content::Number(_)) => None,
                 (None, _) => {
-                    let layout = self.typing.object_layout(&passed).filter(|it| it.is_aggregate());
+                    let layout = self.typing.structure_at(&passed);
                     layout.map(|layout| self.exposed(&layout, is_undeclared))
                 }
             };

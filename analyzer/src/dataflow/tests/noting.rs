@@ -71,9 +71,7 @@ fn only_a_variable_that_is_all_of_what_was_read_is_noted_as_a_copy_of_it() {
         scope: &scope,
         points_to: &PointsTo::default(),
     };
-    let rules = vec![FrameRule::Unknown; function.n_instructions()];
-    let mut graph =
-        ValueGraph::of(&function, rules, &CallEffects::default(), Depth::Named).unwrap();
+    let mut graph = values(&function, FrameRule::Unknown);
     let rdi = graph.parameter(RDI);
     let (said, _) = find_facts(&mut graph, &around);
     graph.connect().unwrap();
@@ -114,9 +112,7 @@ fn a_variable_at_a_sum_of_registers_is_found_by_any_code_that_computes_it() {
         scope: &scope,
         points_to: &PointsTo::default(),
     };
-    let rules = vec![FrameRule::Unknown; function.n_instructions()];
-    let mut graph =
-        ValueGraph::of(&function, rules, &CallEffects::default(), Depth::Named).unwrap();
+    let mut graph = values(&function, FrameRule::Unknown);
     let rax = graph.before(2, RAX);
     let (said, summed) = find_facts(&mut graph, &around);
     graph.connect().unwrap();
@@ -164,9 +160,7 @@ fn what_is_said_of_the_sum_of_two_values_is_true_of_them_elsewhere() {
         scope: &scope,
         points_to: &PointsTo::default(),
     };
-    let rules = vec![FrameRule::Unknown; function.n_instructions()];
-    let mut graph =
-        ValueGraph::of(&function, rules, &CallEffects::default(), Depth::Named).unwrap();
+    let mut graph = values(&function, FrameRule::Unknown);
     let (_, summed) = find_facts(&mut graph, &around);
     graph.connect().unwrap();
     let mut typing = Typing::new(&graph, &mut around);
