@@ -1,9 +1,10 @@
 //! The way back from a reported IP in compiled code, held against a second reading of its flow.
 
 use crate::support::program::{Program, has_memory_operand};
-use crate::support::session::{CLOCK, Session, object, with};
-use dataspace_proto::register::Register::{Rdi, Rflags};
-use iced_x86::{FlowControl, Instruction};
+use crate::support::session::{CLOCK, Session, object, sample, with};
+use dataspace_proto::register::Register::{R9, Rcx, Rdi, Rdx, Rflags, Rsi, Rsp};
+use dataspace_proto::stack::N_STACK_BYTES;
+use iced_x86::{FlowControl, Instruction, Mnemonic};
 
 const HEAP: u64 = 0x7000_1234_5000;
 /// ZF, and PF, which a result of zero sets too.
@@ -169,5 +170,58 @@ fn a_case_of_a_switch_is_reached_by_the_jump_only() {
             assert!(line.trigger == Some(jump.ip()) || is_default, "{flags} {line:?}");
         }
         assert!(n_cases >= 2, "{n_cases} {flags}");
+    }
+}
+
+/// The lowest bytes of a stack: zeros, but for these words at these distances from the stack pointer.
+fn stack_with(words: &[(usize, u64)]) -> [u8; N_STACK_BYTES] {
+    let mut bytes = [0; N_STACK_BYTES];
+    for (at, word) in words {
+        bytes[*at..*at + 8].copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn the_sampled_stack_tells_which_way_saved_its_pointer_there() {
+    const STACK: u64 = 0x7fff_0000_1000;
+    const RIGHT: u64 = HEAP + 0x100;
+    const LOADED: &str = "{structure:left}.{long_int second}";
+    const FIVE: u64 = 5 << 32;
+    let program = Program::c("spilled.c", "-O2 -g");
+    let mut session = Session::new(&program);
+    // The instruction that both ways lead to sets a register to 7.
+    let seven = |here: &Instruction| {
+        here.mnemonic() == Mnemonic::Mov && here.try_immediate(1).is_ok_and(|it| it == 7)
+    };
+    let mut answer = |function: &str, rcx: u64, rdx: u64, words: Option<&[(usize, u64)]>| {
+        let registers =
+            [(Rdi, HEAP), (Rsi, RIGHT), (Rsp, STACK), (Rcx, rcx), (R9, rcx), (Rdx, rdx)];
+        let ip = program.only(function, seven).ip();
+        let mut sample = sample(CLOCK, ip, &with(&registers));
+        words.inspect(|words| sample.stack.set(&stack_with(words)));
+        object(&session.one(sample)).to_owned()
+    };
+    let to = HEAP + 0x200;
+    for (words, expected) in [
+        (None, "unresolvable"),
+        (Some(&[(0x18, HEAP + 4)][..]), LOADED),
+        (Some(&[(0x20, RIGHT)]), "not_memory"),
+        (Some(&[(0x18, HEAP + 4), (0x20, RIGHT)]), "unresolvable"),
+        // Nobody has left such a stack here: somebody else has written to it since.
+        (Some(&[]), "unresolvable"),
+    ] {
+        assert_eq!(answer("joined", to, 9, words), expected, "{words:x?}");
+    }
+    for (to, words, expected) in [
+        // A store that may have gone anywhere leaves nothing known of what was there before.
+        (to, &[(0x18, HEAP), (0x20, FIVE)][..], "unresolvable"),
+        (to, &[(0x18, HEAP)], "not_memory"),
+        (to, &[(0x20, FIVE)], "not_memory"),
+        // One that is seen to have gone to that very place.
+        (STACK + 0x18, &[(0x18, 9), (0x20, FIVE)], "unresolvable"),
+        (STACK + 0x18, &[(0x18, HEAP), (0x20, FIVE)], "not_memory"),
+    ] {
+        assert_eq!(answer("stored", to, 9, Some(words)), expected, "{to:#x} {words:x?}");
     }
 }

@@ -3,7 +3,7 @@
 use crate::support::program::has_tool;
 use crate::truth::build::{Build, Language, Source};
 use crate::truth::sandbox::Sandbox;
-use crate::truth::step::State;
+use crate::truth::step::{Moment, State};
 use crate::truth::trace::MAX_INSTRUCTION_BYTES;
 use crate::truth::tracee;
 use crate::truth::undo::{self, Judge};
@@ -103,7 +103,8 @@ fn rare_forms_are_undone() {
         }
         let mut judge = Judge::new(1);
         judge.has_thread_base = false;
-        judge.alone(&bytes, &before, &after);
+        let moment = |registers| Moment { registers, ..Moment::default() };
+        judge.alone(&bytes, &moment(before), &moment(after));
         assert!(judge.wrong.is_empty(), "{}", judge.wrong.join("\n"));
     };
     let flags = Register::Rflags;

@@ -77,7 +77,7 @@ impl World {
             access: sample.data_source.and_then(|source| source.access),
             kind: located.kind,
         };
-        search.run(located.past, &state, evidence);
+        search.run(located.past, &state, evidence, located.stack());
         match choose(search, evidence, located.past.trail.reach) {
             Choice::Left { has_return, has_rival } => {
                 let attribution = self.attribute_left(search, located, has_return)?;

@@ -15,6 +15,7 @@ use crate::index::question::{Needs, Question};
 use crate::index::site::Past;
 use crate::x86_64::backtrack::Skid;
 use crate::x86_64::pointer::CodePointer;
+use crate::x86_64::sampled_stack::SampledStack;
 use crate::x86_64::state::State;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::memory::Access;
@@ -372,7 +373,7 @@ impl World {
             return Ok(None);
         }
         let evidence = SampledAccess { addr: None, access: None, kind: located.kind };
-        search.run(past, &state, evidence);
+        search.run(past, &state, evidence, SampledStack::NONE);
         match choose(search, evidence, past.trail.reach) {
             Choice::Left { .. } => {
                 let located = Located { object, bias, site, past, ..located };

@@ -5,6 +5,7 @@ use crate::index::site::{Past, Trigger, TypedAccess};
 use crate::limit;
 use crate::x86_64::access::Role;
 use crate::x86_64::edge::Entrances;
+use crate::x86_64::sampled_stack::SampledStack;
 use crate::x86_64::state::{Contradiction, State};
 use crate::x86_64::trail::{Node, Way};
 use dataspace_proto::address::{Avma, Svma};
@@ -61,7 +62,24 @@ impl Search {
     /// Walks back from `state`, the registers of the sample.
     // A second caller, for few samples, must cost the first one nothing: 140 -> 124 ns a sample with the two others.
     #[inline(always)]
-    pub(crate) fn run(&mut self, past: &Past, state: &State, evidence: SampledAccess) {
+    pub(crate) fn run(
+        &mut self,
+        past: &Past,
+        state: &State,
+        evidence: SampledAccess,
+        stack: SampledStack<'_>,
+    ) {
+        let walk = WalkBack { past, evidence, stack };
+        self.walk_back(&walk, &state.with_stack(&stack));
+        if self.survivors.is_empty() && !self.outside.is_any() && !stack.is_empty() {
+            // Another thread has written to the stack between the trigger and the sample.
+            self.walk_back(&walk, state);
+        }
+    }
+
+    #[inline(always)]
+    fn walk_back(&mut self, walk: &WalkBack<'_>, state: &State) {
+        let past = walk.past;
         self.survivors.clear();
         self.states.clear();
         self.outside = Entrances::default();
@@ -69,13 +87,12 @@ impl Search {
         self.is_cut = false;
         self.n_steps_left = limit::MAX_STEPS_A_SAMPLE;
         let Some(here) = past.trail.nodes.first() else { return };
-        let walk = WalkBack { past, evidence };
         if past.trail.reach == 0 {
             let accesses = &walk.trigger(here).map_or(&[][..], |(_, accesses)| accesses);
             let state = walk.state_at(here, state, accesses);
-            self.record(&walk, here, &state);
+            self.record(walk, here, &state);
         } else {
-            self.explore(&walk, here, state, 0);
+            self.explore(walk, here, state, 0);
         }
     }
 
@@ -287,6 +304,7 @@ enum AccessFit {
 struct WalkBack<'a> {
     past: &'a Past,
     evidence: SampledAccess,
+    stack: SampledStack<'a>,
 }
 
 impl WalkBack<'_> {
@@ -301,11 +319,13 @@ impl WalkBack<'_> {
         if let Some(condition) = way.condition {
             state.assume(state.flags().given(condition.condition, condition.is_taken))?;
         }
+        state.undo_loads(&from.memory, &self.stack)?;
         match &from.round {
-            Some(round) if way.is_round && self.past.trail.reach == 1 => state.undo(round),
+            Some(round) if way.is_round && self.past.trail.reach == 1 => state.undo(round)?,
             // Of how many rounds it was interrupted is not known.
-            _ => state.undo(&from.effects),
+            _ => state.undo(&from.effects)?,
         }
+        state.undo_stores(&from.memory, &self.stack)
     }
 
     /// The registers before the last round of a repeated string instruction, in which it touched

@@ -5,12 +5,13 @@ use crate::attribution::site_table::SiteIdx;
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::question::Needs;
 use crate::index::site::Past;
+use crate::x86_64::sampled_stack::SampledStack;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::EventKind;
 use dataspace_proto::memory::Access;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
-use dataspace_proto::register::Registers;
+use dataspace_proto::register::{Register, Registers};
 use dataspace_proto::sample_line::AddressSource;
 
 /// Reason that an attribution has to wait.
@@ -97,10 +98,21 @@ pub(crate) struct Located<'a> {
     pub(crate) past: &'a Past,
 }
 
-impl Located<'_> {
+impl<'a> Located<'a> {
     /// The reported IP in the file's terms.
     pub(crate) fn ip(self) -> Option<Svma> {
         self.past.trail.nodes.first().map(|here| here.svma)
+    }
+
+    /// The stack at the moment that the registers are of: hardware that samples precisely takes these first.
+    pub(crate) fn stack(self) -> SampledStack<'a> {
+        let is_of_one_moment = matches!(
+            self.kind,
+            EventKind::Clock | EventKind::PageFault | EventKind::Breakpoint { .. }
+        );
+        let stack_pointer = self.registers.get(Register::Rsp).filter(|_| is_of_one_moment);
+        let stack = |begin| SampledStack::new(Avma(begin), self.sample.stack.bytes());
+        stack_pointer.map_or(SampledStack::NONE, stack)
     }
 
     /// The address of a trigger in the process.

@@ -5,6 +5,7 @@ use super::arrival::Arrival;
 use super::effect::{self, Effect, RegisterPart};
 use super::flags::Condition;
 use super::function::FunctionCode;
+use super::memory_effect;
 use super::pointer::{CodePointer, Leap};
 use super::trail::{BranchCondition, Node, Trail, Way};
 use crate::limit;
@@ -317,6 +318,7 @@ impl<'a> Walk<'a> {
         let node = Node {
             svma: Svma(instruction.ip()),
             effects: effect::effects(instruction, &mut self.factory),
+            memory: memory_effect::memory_effects(instruction, &mut self.factory),
             round: is_repeated(instruction).then(|| round(instruction)),
             ways: Box::default(),
             entrances: function.entrances(index),

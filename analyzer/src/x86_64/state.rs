@@ -1,10 +1,12 @@
 //! A thread's registers at one point of its past, as far as they are known.
 
+mod memory;
 mod undo;
 
 use super::access::{AddressOperand, AddressRegister, RegisterLoss, SegmentBase};
 use super::effect::RegisterPart;
 use super::flags::FlagSet;
+use super::sampled_stack::KeptCells;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::register::{N_REGISTERS, Register, Registers};
 
@@ -25,6 +27,8 @@ pub struct State {
     bias: u64,
     /// The base of the thread's own storage (FS), which no sample holds.
     thread_base: Option<u64>,
+    /// The cells of the sampled stack that hold what they held here.
+    kept: KeptCells,
 }
 
 /// Lowest address that user code can touch: the kernel maps nothing below (`vm.mmap_min_addr` is
@@ -45,6 +49,7 @@ impl State {
             is_downward: flags.map(|flags| flags & DIRECTION != 0),
             bias,
             thread_base,
+            kept: KeptCells::NONE,
         }
     }
 

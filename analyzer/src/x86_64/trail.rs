@@ -4,6 +4,7 @@
 use super::arrival::Arrival;
 use super::effect::Effect;
 use super::flags::Condition;
+use super::memory_effect::MemoryEffect;
 use crate::x86_64::edge::Entrances;
 use crate::x86_64::pointer::Leap;
 use dataspace_proto::address::Svma;
@@ -26,6 +27,8 @@ pub struct Node {
     pub svma: Svma,
     /// Its effects on the registers.
     pub effects: Box<[Effect]>,
+    /// Its reads and writes of memory.
+    pub memory: Box<[MemoryEffect]>,
     /// A repeated string instruction: what one of its rounds does.
     pub round: Option<Box<[Effect]>>,
     /// Ways from the instructions that may have run just before it.

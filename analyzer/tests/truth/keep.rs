@@ -1,13 +1,14 @@
 //! Traces on disk, so that a second look at the same programs need not step through them again.
 
-use crate::truth::step::{MAX_SKID, Pick, State};
+use crate::truth::step::{MAX_SKID, N_STACK_WORDS, Pick, State};
 use crate::truth::trace::{MAX_INSTRUCTION_BYTES, Trace};
+use dataspace_proto::register::N_REGISTERS;
 use std::collections::HashMap;
 use std::io::{Error, Result};
 use std::path::Path;
 
 /// Changes when the form does.
-const MAGIC: u64 = 0x7472_7574_6800_0004;
+const MAGIC: u64 = 0x7472_7574_6800_0005;
 
 /// Writes a trace.
 pub(crate) fn write(trace: &Trace, path: &Path) -> Result<()> {
@@ -75,6 +76,9 @@ fn parse(bytes: &mut &[u8]) -> Option<Trace> {
     };
     Some(Trace { n_steps, maps, code, any: picks()?, memory: picks()?, waits: picks()? })
 }
+
+// Each word of a state has a bit.
+const _: () = assert!(N_REGISTERS + 1 + N_STACK_WORDS <= u64::BITS as usize);
 
 fn put(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());

@@ -97,7 +97,7 @@ impl Model {
         };
         let mut sample = sample(state, addr.filter(|_| self.is_addressed()));
         if matches!(self, Self::AfterOne | Self::AfterWait | Self::AfterOneAddressed) {
-            sample.stack.set(&state.top_of_stack().to_le_bytes());
+            sample.stack.set(&state.stack());
         }
         sample
     }

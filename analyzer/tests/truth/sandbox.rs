@@ -1,7 +1,7 @@
 //! Single instructions that a real processor executes with registers of our choice.
 
 use crate::truth::build::{self, Symbols};
-use crate::truth::step::{Random, State};
+use crate::truth::step::{Moment, Random, State};
 use crate::truth::trace::{CodeBytes, MAX_INSTRUCTION_BYTES, decode};
 use crate::truth::tracee::{self, Outcome, Tracee};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
@@ -32,8 +32,8 @@ pub(crate) struct Sandbox {
 /// An instruction that was executed.
 pub(crate) struct Executed {
     pub(crate) bytes: CodeBytes,
-    pub(crate) before: State,
-    pub(crate) after: State,
+    pub(crate) before: Moment,
+    pub(crate) after: Moment,
 }
 
 impl Sandbox {
@@ -82,13 +82,14 @@ impl Sandbox {
         let registers = self.chosen_registers(&decode(self.registers.rip, &bytes));
         self.tracee.memory.write_all_at(&bytes, self.registers.rip)?;
         self.tracee.set_registers(registers)?;
+        let before = Moment::of(State::of(&registers), &self.tracee.memory);
         match self.tracee.step(None)? {
             Outcome::Stepped => {}
             Outcome::Signalled(_) => return Ok(None),
             Outcome::Ended => return Err(Error::other("the sandbox ended")),
         }
-        let before = State::of(&registers);
-        Ok(Some(Executed { bytes, before, after: self.tracee.state()? }))
+        let after = Moment::of(self.tracee.state()?, &self.tracee.memory);
+        Ok(Some(Executed { bytes, before, after }))
     }
 
     /// Bytes that are often an instruction of general registers.
@@ -180,7 +181,8 @@ impl Sandbox {
 
     /// Makes base or index such that the operand lies in the program's data.
     fn aim(&mut self, instruction: &Instruction, registers: &mut user_regs_struct) {
-        let target = self.address();
+        let on_stack = registers.rsp.wrapping_add(self.random.below(256));
+        let target = if self.random.below(2) == 0 { on_stack } else { self.address() };
         registers.rsi = if self.random.below(4) == 0 { registers.rsi } else { self.address() };
         registers.rdi = if self.random.below(4) == 0 { registers.rdi } else { self.address() };
         if self.random.below(2) == 0 {

@@ -1,16 +1,30 @@
 //! What a single-stepped program was like before one instruction, and the steps kept of a run.
 
+use dataspace_analyzer::x86_64::sampled_stack::SampledStack;
+use dataspace_proto::address::Avma;
 use dataspace_proto::register::{N_REGISTERS, Register, RegisterAbi, Registers};
+use dataspace_proto::stack::N_STACK_BYTES;
 use nix::libc::user_regs_struct;
 use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 
 /// The trap flag of single-stepping, which no sample shows.
 const TRAP_FLAG: u64 = 1 << 8;
 
-/// The registers before an instruction, after those that a sample carries `FS`, and the word that the stack pointer
-/// leads to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct State(pub(crate) [u64; N_REGISTERS + 2]);
+/// Words of the stack that a sample has.
+pub(crate) const N_STACK_WORDS: usize = N_STACK_BYTES / size_of::<u64>();
+
+/// The registers before an instruction, after those that a sample carries `FS`, and the words from the stack pointer
+/// upwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) [u64; N_REGISTERS + 1 + N_STACK_WORDS]);
+
+impl Default for State {
+    fn default() -> Self {
+        Self([0; N_REGISTERS + 1 + N_STACK_WORDS])
+    }
+}
 
 impl State {
     pub(crate) fn of(regs: &user_regs_struct) -> Self {
@@ -61,13 +75,60 @@ impl State {
         self.0[N_REGISTERS + 1]
     }
 
-    pub(crate) const fn with_top_of_stack(mut self, word: u64) -> Self {
-        self.0[N_REGISTERS + 1] = word;
+    /// The bytes of the stack as a sample has them.
+    pub(crate) fn stack(&self) -> Vec<u8> {
+        self.0[N_REGISTERS + 1..].iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    pub(crate) fn with_stack(mut self, bytes: &[u8; N_STACK_BYTES]) -> Self {
+        let (words, _) = bytes.as_chunks();
+        for (to, word) in self.0[N_REGISTERS + 1..].iter_mut().zip(words) {
+            *to = u64::from_le_bytes(*word);
+        }
         self
     }
 
     pub(crate) const fn fs_base(&self) -> u64 {
         self.0[N_REGISTERS]
+    }
+}
+
+/// A program between two instructions: its registers, and the memory around the stack pointer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Moment {
+    pub(crate) registers: State,
+    pub(crate) begin: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Moment {
+    /// Reads the memory from below the stack pointer to above what a sample has of the stack.
+    pub(crate) fn of(registers: State, memory: &File) -> Self {
+        const BELOW: u64 = 256;
+        let stack_pointer = registers.get(Register::Rsp);
+        // It may be the first address of a mapping.
+        for begin in [stack_pointer.wrapping_sub(BELOW), stack_pointer] {
+            let mut bytes = vec![0; BELOW as usize + 2 * N_STACK_BYTES];
+            if let Ok(n) = memory.read_at(&mut bytes, begin) {
+                bytes.truncate(n);
+                return Self { registers, begin, bytes };
+            }
+        }
+        Self { registers, ..Self::default() }
+    }
+
+    /// The stack as a sample has it.
+    pub(crate) fn stack(&self) -> SampledStack<'_> {
+        let begin = self.registers.get(Register::Rsp);
+        let into = begin.wrapping_sub(self.begin) as usize;
+        let bytes = self.bytes.get(into..).unwrap_or_default();
+        SampledStack::new(Avma(begin), bytes)
+    }
+
+    /// The four bytes at an address, where they were read.
+    pub(crate) fn word_at(&self, at: u64) -> Option<u32> {
+        let into = usize::try_from(at.wrapping_sub(self.begin)).ok()?;
+        self.bytes.get(into..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
     }
 }
 

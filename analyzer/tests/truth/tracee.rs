@@ -1,6 +1,7 @@
 //! A program under ptrace: started, brought to a place, and moved one instruction at a time.
 
 use crate::truth::step::State;
+use dataspace_proto::stack::N_STACK_BYTES;
 use nix::libc::user_regs_struct;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::ptrace::{self, Options};
@@ -128,10 +129,10 @@ impl Tracee {
     /// The registers as they are.
     pub(crate) fn state(&self) -> Result<State> {
         let registers = self.registers()?;
-        let mut word = [0; 8];
+        let mut stack = [0; N_STACK_BYTES];
         // Nothing is there where a test has put the stack pointer elsewhere.
-        let _ = self.memory.read_exact_at(&mut word, registers.rsp);
-        Ok(State::of(&registers).with_top_of_stack(u64::from_le_bytes(word)))
+        let _ = self.memory.read_at(&mut stack, registers.rsp);
+        Ok(State::of(&registers).with_stack(&stack))
     }
 
     pub(crate) fn registers(&self) -> Result<user_regs_struct> {

@@ -1,6 +1,6 @@
 //! Whether stepping back over instructions gives what the processor had before them.
 
-use crate::truth::step::{Random, State};
+use crate::truth::step::{Moment, Random, State};
 use crate::truth::trace::{CodeBytes, decode};
 use crate::truth::tracee::{self, Outcome};
 use dataspace_analyzer::x86_64::backtrack::{self, CodeSource, Skid};
@@ -8,10 +8,13 @@ use dataspace_analyzer::x86_64::effect::{Effect, RegisterPart};
 use dataspace_analyzer::x86_64::flags::{Condition, FlagSet};
 use dataspace_analyzer::x86_64::function::FunctionCode;
 use dataspace_analyzer::x86_64::image_bytes::ImageBytes;
+use dataspace_analyzer::x86_64::memory_effect::MemoryEffect;
+use dataspace_analyzer::x86_64::sampled_stack::SampledStack;
 use dataspace_analyzer::x86_64::state::{self, Contradiction};
-use dataspace_proto::address::Svma;
+use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::register::Register;
+use dataspace_proto::stack::N_STACK_BYTES;
 use iced_x86::{Code, Instruction, Mnemonic};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{Error, Result};
@@ -63,6 +66,7 @@ struct Undoing {
     bytes: CodeBytes,
     instruction: Instruction,
     effects: Box<[Effect]>,
+    memory: Box<[MemoryEffect]>,
     /// One round of a repeated string instruction.
     round: Option<Box<[Effect]>>,
 }
@@ -70,7 +74,7 @@ struct Undoing {
 /// One executed instruction.
 struct Step {
     undoing: Arc<Undoing>,
-    before: State,
+    before: Moment,
     /// Where it led.
     next_ip: u64,
 }
@@ -102,12 +106,13 @@ impl Judge {
     }
 
     /// A step of a program that runs on and on.
-    pub(crate) fn follow(&mut self, bytes: &CodeBytes, before: &State, after: &State) {
-        let known = self.known.entry(before.ip());
-        let undoing = known.or_insert_with(|| Arc::new(Undoing::of(before.ip(), bytes)));
-        let step = Step { undoing: Arc::clone(undoing), before: *before, next_ip: after.ip() };
+    pub(crate) fn follow(&mut self, bytes: &CodeBytes, before: &Moment, after: &Moment) {
+        let (ip, next_ip) = (before.registers.ip(), after.registers.ip());
+        let known = self.known.entry(ip);
+        let undoing = known.or_insert_with(|| Arc::new(Undoing::of(ip, bytes)));
+        let step = Step { undoing: Arc::clone(undoing), before: before.clone(), next_ip };
         self.one(&step, after);
-        if self.chain.back().is_some_and(|last| last.next_ip != before.ip()) {
+        if self.chain.back().is_some_and(|last| last.next_ip != ip) {
             self.chain.clear();
         }
         self.chain.push_back(step);
@@ -127,27 +132,29 @@ impl Judge {
     }
 
     /// A step on its own.
-    pub(crate) fn alone(&mut self, bytes: &CodeBytes, before: &State, after: &State) {
-        let undoing = Arc::new(Undoing::of(before.ip(), bytes));
-        self.one(&Step { undoing, before: *before, next_ip: after.ip() }, after);
+    pub(crate) fn alone(&mut self, bytes: &CodeBytes, before: &Moment, after: &Moment) {
+        let undoing = Arc::new(Undoing::of(before.registers.ip(), bytes));
+        let next_ip = after.registers.ip();
+        self.one(&Step { undoing, before: before.clone(), next_ip }, after);
     }
 
     /// Undoes one step with all registers known, and with some.
-    fn one(&mut self, step: &Step, after: &State) {
+    fn one(&mut self, step: &Step, after: &Moment) {
+        let stack = after.stack();
         let mut fault = None;
         let mut is_lost = false;
         for effects in step.effects() {
-            for thread_base in [None, Some(after.fs_base())] {
+            for thread_base in [None, Some(after.registers.fs_base())] {
                 let mut state = sampled(after, thread_base);
-                let undone = step.undo(effects, &mut state);
+                let undone = step.undo(effects, &mut state, &stack);
                 is_lost |= GENERAL.iter().any(|register| state.get(*register).is_none());
-                fault = fault.or_else(|| self.fault(undone, &state, step));
+                fault = fault.or_else(|| self.fault(undone, &state, step, after));
             }
             for _ in 0..2 {
                 let mut state = sampled(after, None);
                 self.forget(&mut state);
-                let undone = step.undo(effects, &mut state);
-                fault = fault.or_else(|| self.fault(undone, &state, step));
+                let undone = step.undo(effects, &mut state, &stack);
+                fault = fault.or_else(|| self.fault(undone, &state, step, after));
             }
         }
         let form = self.forms.entry(step.undoing.instruction.code()).or_default();
@@ -159,13 +166,13 @@ impl Judge {
     }
 
     /// Undoes all steps that are kept, one after the other.
-    fn all(&mut self, after: &State) {
+    fn all(&mut self, after: &Moment) {
         let mut state = sampled(after, None);
         let mut found = None;
         for (idx, step) in self.chain.iter().enumerate().rev() {
             let effects = step.effects().next().unwrap_or_default();
-            let undone = step.undo(effects, &mut state);
-            if let Some(fault) = self.fault(undone, &state, step) {
+            let undone = step.undo(effects, &mut state, &after.stack());
+            if let Some(fault) = self.fault(undone, &state, step, after) {
                 found = Some((idx, fault));
                 break;
             }
@@ -199,8 +206,9 @@ impl Judge {
         undone: std::result::Result<(), Contradiction>,
         state: &state::State,
         step: &Step,
+        sampled: &Moment,
     ) -> Option<String> {
-        let before = &step.before;
+        let before = &step.before.registers;
         if undone.is_err() {
             return Some("said to be impossible".to_owned());
         }
@@ -217,6 +225,15 @@ impl Judge {
         if !agrees_on_direction(state, before) {
             return Some("another direction".to_owned());
         }
+        let begin = sampled.registers.get(Register::Rsp);
+        let stack = sampled.stack();
+        for at in (begin..begin.saturating_add(N_STACK_BYTES as u64)).step_by(4) {
+            let kept = stack.value(state.kept(), Avma(at), 4);
+            let truth = step.before.word_at(at).map(u64::from);
+            if kept.zip(truth).is_some_and(|(kept, truth)| kept != truth) {
+                return Some(format!("memory at {at:#x} was {truth:x?}, not {kept:x?}"));
+            }
+        }
         // The loader sets the base once, by a system call.
         let has_base =
             self.has_thread_base && step.undoing.instruction.mnemonic() != Mnemonic::Syscall;
@@ -224,19 +241,19 @@ impl Judge {
         (has_base && !is_base).then(|| "another thread base".to_owned())
     }
 
-    fn describe(&mut self, fault: &str, step: &Step, after: &State) {
-        let Undoing { bytes, instruction, effects, .. } = &*step.undoing;
+    fn describe(&mut self, fault: &str, step: &Step, after: &Moment) {
+        let Undoing { bytes, instruction, effects, memory, .. } = &*step.undoing;
         let form = self.forms.entry(instruction.code()).or_default();
         form.n_wrong += 1;
         if form.n_wrong <= MAX_DESCRIBED {
-            let before = &step.before;
+            let (before, after) = (&step.before.registers, &after.registers);
             let changed = Register::ALL.into_iter().filter(|it| before.get(*it) != after.get(*it));
             let changed: Vec<_> = changed
                 .map(|it| format!("{it:?} {:#x} to {:#x}", before.get(it), after.get(it)))
                 .collect();
             let code = instruction.code();
             self.wrong.push(format!(
-                "{code:?} {:02x?}: {fault}: {} by {effects:?}",
+                "{code:?} {:02x?}: {fault}: {} by {effects:?}, {memory:?}",
                 &bytes[..instruction.len()],
                 changed.join(", ")
             ));
@@ -270,19 +287,20 @@ pub(crate) fn walk(
             // What exec answers is put into its register on the way out of the kernel.
             tracee.step(None)?;
         }
-        let mut before = tracee.state()?;
+        let mut before = Moment::of(tracee.state()?, &tracee.memory);
         for n_done in 0..n_steps {
-            let bytes = code.entry(before.ip()).or_insert_with(|| {
+            let ip = before.registers.ip();
+            let bytes = code.entry(ip).or_insert_with(|| {
                 let mut bytes = CodeBytes::default();
                 // The last instruction of a mapping may be shorter than the longest one there is.
-                tracee.memory.read_at(&mut bytes, before.ip()).map(|_| bytes)
+                tracee.memory.read_at(&mut bytes, ip).map(|_| bytes)
             });
             let bytes = *bytes.as_ref().map_err(|error| Error::from(error.kind()))?;
             let outcome = tracee.step(signal.take())?;
             if outcome == Outcome::Ended {
                 return Ok(n_done);
             }
-            let after = tracee.state()?;
+            let after = Moment::of(tracee.state()?, &tracee.memory);
             match outcome {
                 Outcome::Signalled(other) => signal = Some(other),
                 _ => judge.follow(&bytes, &before, &after),
@@ -301,8 +319,9 @@ impl Undoing {
         let mut code = OneInstruction(ip, &bytes[..instruction.len()]);
         let node = backtrack::trail(&mut code, Svma(ip), Skid::Round);
         let node = node.ok().and_then(|(trail, _)| trail.nodes.into_iter().next());
-        let (effects, round) = node.map(|node| (node.effects, node.round)).unwrap_or_default();
-        Self { bytes: *bytes, instruction, effects, round }
+        let found = node.map(|node| (node.effects, node.memory, node.round));
+        let (effects, memory, round) = found.unwrap_or_default();
+        Self { bytes: *bytes, instruction, effects, memory, round }
     }
 }
 
@@ -310,9 +329,9 @@ impl Step {
     /// The effects that the step can be undone by.
     fn effects(&self) -> impl Iterator<Item = &[Effect]> {
         let Undoing { instruction, effects, round, .. } = &*self.undoing;
-        let is_round = round.is_some() && self.next_ip == self.before.ip();
+        let is_round = round.is_some() && self.next_ip == self.before.registers.ip();
         let width = if is_32_bit_string(instruction) { 32 } else { 64 };
-        let count = self.before.get(Register::Rcx) & u64::MAX >> (64 - width);
+        let count = self.before.registers.get(Register::Rcx) & u64::MAX >> (64 - width);
         let whole = (!is_round).then_some(&**effects);
         whole.into_iter().chain(round.as_deref().filter(|_| count != 0))
     }
@@ -321,6 +340,7 @@ impl Step {
         &self,
         effects: &[Effect],
         state: &mut state::State,
+        stack: &SampledStack<'_>,
     ) -> std::result::Result<(), Contradiction> {
         let instruction = &self.undoing.instruction;
         // 0 is for none.
@@ -331,7 +351,9 @@ impl Step {
         {
             state.assume(state.flags().given(Condition::ALL[code], self.next_ip == target))?;
         }
-        state.undo(effects)
+        state.undo_loads(&self.undoing.memory, stack)?;
+        state.undo(effects)?;
+        state.undo_stores(&self.undoing.memory, stack)
     }
 }
 
@@ -360,8 +382,9 @@ fn agrees_on_direction(state: &state::State, before: &State) -> bool {
 }
 
 /// The registers as a sample has them.
-fn sampled(state: &State, thread_base: Option<u64>) -> state::State {
-    state::State::sampled(&state.registers(), 0, thread_base)
+fn sampled(moment: &Moment, thread_base: Option<u64>) -> state::State {
+    let state = state::State::sampled(&moment.registers.registers(), 0, thread_base);
+    state.with_stack(&moment.stack())
 }
 
 /// Code of one instruction, to ask what its round does.

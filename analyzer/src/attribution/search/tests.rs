@@ -110,6 +110,7 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
         let node = Node {
             svma: Svma(0x1000),
             effects: Box::default(),
+            memory: Box::default(),
             round: is_repeated.then(Box::default),
             ways: Box::default(),
             entrances: Entrances::default(),
@@ -117,7 +118,7 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
             trigger: Some(0),
         };
         let evidence = SampledAccess { addr: Some(Avma(sampled)), access: None, kind };
-        let walk = WalkBack { past: &past, evidence };
+        let walk = WalkBack { past: &past, evidence, stack: SampledStack::NONE };
         match Search::default().fit(&walk, &node, &typed, &state) {
             AccessFit::Yes { is_confirmed } => Some(is_confirmed),
             AccessFit::No | AccessFit::If(_) => None,
