@@ -100,6 +100,29 @@ fn no_return_address_but_that_of_a_call_names_anything() {
 }
 
 #[test]
+fn a_variable_in_a_callers_frame_is_named() {
+    let program = Program::c("passing.c", FLAGS);
+    let mut session = Session::new(&program);
+    let (inner, outer) = (behind_call(&program, "pass_void"), behind_call(&program, "pass_local"));
+    let mut at = |pointer| {
+        // Two frames of a word each, as in `what_is_passed_on_is_asked_of_the_next_caller`, then that of `pass_local`.
+        let mut sample = with_stack(walk(&program), &[0, inner, 0, outer, 0, 0]);
+        sample.registers.set(Rdi, pointer);
+        session.one(sample)
+    };
+    let start = STACK + 4 * 8 + program.truth("local_at");
+    let name = start + program.truth("struct employee.name");
+    let line = at(start);
+    assert_eq!(object(&line), "{structure:employee}.{long_int id}");
+    assert_eq!((line.evidence, line.calls_out), (Some(Evidence::Address), Some(2)));
+    assert_eq!(object(&at(name)), "{structure:employee}.{array[24]:char name}");
+    let place = start + program.truth("struct employee.at");
+    assert_eq!(object(&at(place)), "{structure:employee}.{structure:place at}.{int x}");
+    let end = start + program.truth("local_bytes");
+    assert_eq!([object(&at(start - 1)), object(&at(end))], ["<Stack>"; 2]);
+}
+
+#[test]
 fn what_lies_in_a_callers_frame_is_of_the_stack() {
     let program = Program::c("passing.c", FLAGS);
     let mut session = Session::new(&program);

@@ -42,6 +42,7 @@ pub(crate) enum NameKey {
     Bytes { site: SiteIdx, trigger: u8, access: u8 },
     Indexed { site: SiteIdx, trigger: u8, access: u8, offset: u64, size: u64 },
     Slot { site: SiteIdx, trigger: u8, slot: u32, offset: u64, size: u64 },
+    OuterSlot { call: CallIdx, slot: u32, offset: u64, size: u64 },
     Live { site: SiteIdx, trigger: u8, live: u32, offset: u64, size: u64 },
     Passed { call: CallIdx, onward: u8, argument: u8, spot: Spot, kind: ValueKind },
     Voted { kind: KindIdx, offset: u32, size: u32 },
@@ -167,7 +168,7 @@ impl NameTable {
         let named = answer.map(|(object, into)| {
             let named = self.add(PlacedObject { object, offset: into });
             // What an instruction tells by itself is the part of an element, whichever it is.
-            if matches!(key, NameKey::Slot { .. }) {
+            if matches!(key, NameKey::Slot { .. } | NameKey::OuterSlot { .. }) {
                 self.get_mut(named).element = data_object::element_of_array(layout, offset);
             }
             named

@@ -34,7 +34,25 @@ FUNCTION int pass_last(struct employee *e) { return walk(e->name); }
 FUNCTION int pass_before(struct employee *e) { return pass_last(e) + 1; }
 FUNCTION int pass_pointer(struct employee *e, int (*to)(void *)) { return to(e->name) + 1; }
 
+/* A local to which a pointer leads that nobody can follow. */
+static size_t local_at, local_bytes;
+FUNCTION int pass_local(long id) {
+    struct employee local = { .id = id, .name = "nobody" };
+    void *at = &local;
+    char *stack_pointer;
+    __asm__("mov %%rsp, %0" : "=r"(stack_pointer));
+    local_at = (size_t)((char *)at - stack_pointer);
+    local_bytes = sizeof local;
+    __asm__("" : "+r"(at));
+    int length = pass_void(at);
+    __asm__ volatile("" : : "m"(local));
+    return length;
+}
+
 int main(void) {
+    pass_local(1);
+    printf("local_at %zu\nlocal_bytes %zu\n", local_at, local_bytes);
+    MEMBER(struct employee, name); MEMBER(struct employee, at);
     print_image();
     return 0;
 }

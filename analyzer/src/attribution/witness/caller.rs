@@ -3,7 +3,7 @@
 
 use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::code_place::NotLocated;
-use crate::attribution::name_table::NameKey;
+use crate::attribution::name_table::{NameKey, NamedIdx};
 use crate::attribution::site_table::{CallIdx, SiteIdx};
 use crate::attribution::verdict::Located;
 use crate::attribution::witness::Asked;
@@ -15,6 +15,7 @@ use crate::index::call_site::{CallSite, Link, PassedPointer, Spot};
 use crate::index::question::{Needs, Question};
 use crate::index::site::{FrameSlot, OwnedRoot, TypedAccess};
 use crate::limit;
+use crate::types::data_object::Root;
 use crate::x86_64::abi::{FRAME_POINTER, RETURN_ADDRESS_BYTES, STACK_POINTER};
 use crate::x86_64::state::State;
 use dataspace_proto::address::{Avma, Svma};
@@ -72,19 +73,23 @@ impl<'a> StackWalk<'a> {
         Some(base.wrapping_add_signed(step.cfa.offset))
     }
 
-    /// Tells whether a variable of the frame is at an address, or may be.
-    fn has_variable(&self, variables: &[FrameSlot], avma: Avma) -> bool {
-        variables.iter().any(|slot| {
+    /// Finds the variable of the frame that an address is in, by its number, and the distance from where it begins; `None`
+    /// where one may be there.
+    #[allow(clippy::option_option, reason = "no variable, and not known, are two facts")]
+    fn variable_at(&self, variables: &[FrameSlot], avma: Avma) -> Option<Option<(usize, u64)>> {
+        let mut found = None;
+        for (number, slot) in variables.iter().enumerate() {
             let base = match slot.base.dwarf {
-                Some(STACK_POINTER) => Some(self.stack_pointer),
-                Some(FRAME_POINTER) => self.frame_pointer,
-                _ => None,
+                Some(STACK_POINTER) => self.stack_pointer,
+                Some(FRAME_POINTER) => self.frame_pointer?,
+                _ => return None,
             };
-            base.is_none_or(|base| {
-                let into = avma.0.wrapping_sub(base.wrapping_add_signed(slot.offset));
-                into < slot.layout.size
-            })
-        })
+            let into = avma.0.wrapping_sub(base.wrapping_add_signed(slot.offset));
+            if into < slot.layout.size && found.is_none() {
+                found = Some((number, into));
+            }
+        }
+        Some(found)
     }
 
     /// Steps to the caller's frame and gives the address to return to. Frames only ever lie further up.
@@ -182,30 +187,50 @@ impl World {
         Ok(bytes.map(|it| it.0))
     }
 
-    /// The claim of the frames further up: an address in one of them, at which no variable is described, is of the
-    /// stack, as it is in the function's own frame.
+    /// The claim of the frames further up: an address in one of them is of the variable that is described there, or else
+    /// of the stack, as it is in the function's own frame.
     pub(crate) fn outer_frame(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
         let Asked { located, candidate, typed, .. } = asked;
         let (Some(handed), Some(avma)) = (&typed.handed, asked.avma()) else { return Ok(None) };
         let walk = StackWalk::new(located, candidate.state).filter(|_| self.paths != Paths::Type);
         let Some(mut walk) = walk else { return Ok(None) };
         let mut frame = handed.frame;
-        for _ in 1..=limit::MAX_CALLS_OUT {
+        for calls_out in 1..=limit::MAX_CALLS_OUT {
             let is_further = walk.end(&frame).is_some_and(|end| avma.0 >= end);
             let Some(return_address) = is_further.then(|| walk.step(&frame)).flatten() else {
                 break;
             };
             let found = self.call_site(located.sample.pid, return_address)?;
-            let Some((_, call, _)) = found else { break };
+            let Some((idx, call, _)) = found else { break };
             let Some(step) = call.frame else { break };
             if walk.end(&step).is_some_and(|end| avma.0 < end) {
-                let is_free = !walk.has_variable(&call.variables, avma);
-                let claim = || Claim::of(Witness::Caller, self.names.stack(), Placing::Part);
-                return Ok(is_free.then(claim));
+                let at = walk.variable_at(&call.variables, avma);
+                let named = at.and_then(|at| match at {
+                    Some(at) => self.outer_variable((idx, &call.variables), at, typed),
+                    None => Some(self.names.stack()),
+                });
+                return Ok(named.map(|named| {
+                    let mut claim = Claim::of(Witness::Caller, named, Placing::Part);
+                    claim.grounds.calls_out = calls_out;
+                    claim
+                }));
             }
             frame = step;
         }
         Ok(None)
+    }
+
+    /// The part of a variable in a caller's frame that an access is to.
+    fn outer_variable(
+        &mut self,
+        (call, variables): (CallIdx, &[FrameSlot]),
+        (number, offset): (usize, u64),
+        typed: &TypedAccess,
+    ) -> Option<NamedIdx> {
+        let slot = variables.get(number)?;
+        let size = u64::from(typed.memory.size);
+        let key = NameKey::OuterSlot { call, slot: number as u32, offset, size };
+        self.names.part(key, &slot.layout, Root::Variable(&slot.name), (offset, size))
     }
 
     /// The answer of one call on a sum of its callee's arguments.
