@@ -85,3 +85,36 @@ fn a_function_that_may_come_back_to_its_entry_was_perhaps_not_called() {
         assert_eq!(line.object, None, "{flags}");
     }
 }
+
+#[test]
+fn a_function_does_not_come_back_where_no_pointer_leads_to_it() {
+    for flags in BUILDS {
+        let program = Program::c("led.c", flags);
+        let (quiet, _) = program.function_range("quiet");
+        let at = |ip: u64, caller: &str| {
+            let mut sample = sample(CLOCK, ip, &with(&[(Rsp, STACK), (Rdi, 7)]));
+            sample.stack.set(&program.call_in(caller).next_ip().to_le_bytes());
+            let line = Session::new(&program).one(sample);
+            (line.object.map(|it| it.to_string()), line.frequency)
+        };
+        let stack = || Some("<Stack>".to_owned());
+        assert_eq!(at(quiet + program.bias(), "by_quiet"), (stack(), false), "{flags}");
+        let loud = at(program.truth("&loud"), "by_loud");
+        assert_eq!(loud, (None, false), "`open` may hold it: {flags}");
+        let hooked = at(program.truth("&hooked"), "by_hooked");
+        assert_eq!(hooked, (stack(), true), "`hook` has another from the start: {flags}");
+    }
+}
+
+#[test]
+fn jumps_that_nothing_called_goes_on_to_and_pointers_to_others_have_not_led_here() {
+    for flags in BUILDS {
+        let program = Program::c("led.c", flags);
+        let line = entered(&program, "right", "by_car", HEAP);
+        let member = "{structure:car}.{pointer+function turn}";
+        assert_eq!(line.object.as_deref(), Some(member), "{flags}");
+        assert!(line.frequency, "unless `table` was changed: {flags}");
+        let line = entered(&program, "left", "by_car", HEAP);
+        assert_eq!(line.object, None, "`table` has it from the start: {flags}");
+    }
+}

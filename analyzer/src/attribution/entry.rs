@@ -9,7 +9,7 @@ use crate::attribution::verdict::{Attribution, Located, Verdict};
 use crate::attribution::world::World;
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::call_site::{CallForm, CalleeAddress};
-use crate::index::entered::{ComesBack, EnteredFunction, JumpSite, PointerJump, WaysIn};
+use crate::index::entered::{ComesBack, EnteredFunction, JumpEntry, JumpSite, PointerJump, WaysIn};
 use crate::index::function_type::FunctionType;
 use crate::index::question::{Needs, Question};
 use crate::index::site::Past;
@@ -25,6 +25,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The way to a function's first instruction.
+struct WayIn {
+    led: Led,
+    /// It is this one unless the program has changed what the file has in static pointers.
+    is_likely: bool,
+}
+
+/// The last step there.
 enum Led {
     /// The call, which touched nothing but the place of its return address.
     Call,
@@ -32,8 +39,6 @@ enum Led {
     Through(Avma),
     /// One of these instructions, each by a pointer that it read.
     OneOf(Vec<Avma>),
-    /// One of these, unless the program has changed the pointer that they read, which had this function's address.
-    Likely(Vec<Avma>),
     /// The function that was called, which went on here by a jump.
     Jump,
 }
@@ -50,15 +55,14 @@ enum Reached<'a> {
 }
 
 impl Reached<'_> {
-    /// Tells whether it may be the function of this jump.
+    /// Tells whether it may be one that goes on to this jump.
     fn may_be(self, jump: &JumpSite) -> bool {
-        match (self, jump.function, &jump.function_type) {
-            (Self::Function(start), Some(function), _) => start == function,
-            (Self::Pointed(_, Some(pointed)), Some(_), Some(taken)) => {
-                taken.may_be_called_as(pointed)
-            }
+        let may_be = |entry: &JumpEntry| match (self, &entry.function_type) {
+            (Self::Function(start), _) => start == entry.start,
+            (Self::Pointed(_, Some(pointed)), Some(taken)) => taken.may_be_called_as(pointed),
             _ => true,
-        }
+        };
+        jump.entries.is_empty() || jump.entries.iter().any(may_be)
     }
 }
 
@@ -113,13 +117,14 @@ impl AtEntry<'_> {
             let in_file = Svma(place.0.wrapping_sub(bias));
             let is_held = self.entered.is_held_at(in_file);
             let is_elsewhere = !is_held && self.entered.loaded.binary_search(&in_file).is_ok();
+            let holds_other = !is_held && self.entered.pointers.binary_search(&in_file).is_ok();
             let is_calls = matches!(first, Reached::Pointed(Some(place), _) if place == in_file);
             if !USER.contains(&place.0) || is_elsewhere {
                 continue;
             }
             let are_reached = are_reached.get_or_insert_with(|| reached(&ways.jumps, first));
             if is_held || are_reached.get(at) == Some(&true) {
-                possible.push(Possible { jump, is_held, is_calls });
+                possible.push(Possible { jump, is_held, is_calls, holds_other });
             }
         }
         Some(possible)
@@ -134,12 +139,15 @@ struct Possible<'w> {
     is_held: bool,
     /// The call has its pointer in the same place, as far as the registers are the same.
     is_calls: bool,
+    /// The file has another function there.
+    holds_other: bool,
 }
 
 /// The instruction at `call`, or one of the jumps by the same pointer; `None` where there are others. Where the file has
 /// this function in that pointer (`is_held`), these are likely: whatever jumps here by a pointer that the file says
-/// nothing of was called by this one, in place of what is in it from the start.
-fn through(call: Avma, possible: &[Possible<'_>], is_held: bool, bias: u64) -> Option<Led> {
+/// nothing of was called by this one, in place of what is in it from the start. So they are where the file has other
+/// functions in all other pointers.
+fn through(call: Avma, possible: &[Possible<'_>], is_held: bool, bias: u64) -> Option<WayIn> {
     let (alike, others): (Vec<Possible<'_>>, Vec<Possible<'_>>) =
         possible.iter().partition(|it| it.is_calls);
     if !alike.iter().all(|it| it.jump.are_few()) {
@@ -149,9 +157,14 @@ fn through(call: Avma, possible: &[Possible<'_>], is_held: bool, bias: u64) -> O
     let jumps = sites.map(|site| Avma(site.at.0.wrapping_add(bias)));
     let ways: Vec<Avma> = [call].into_iter().chain(jumps).collect();
     match others.as_slice() {
-        [] if alike.is_empty() => Some(Led::Through(call)),
-        [] => Some(Led::OneOf(ways)),
-        others => (is_held && others.iter().all(|it| !it.is_held)).then_some(Led::Likely(ways)),
+        [] if alike.is_empty() => Some(WayIn { led: Led::Through(call), is_likely: false }),
+        [] => Some(WayIn { led: Led::OneOf(ways), is_likely: false }),
+        others => {
+            let is_new = |it: &Possible<'_>| !it.is_held;
+            let is_likely = is_held && others.iter().all(is_new);
+            let is_likely = is_likely || others.iter().all(|it| it.holds_other);
+            is_likely.then_some(WayIn { led: Led::OneOf(ways), is_likely })
+        }
     }
 }
 
@@ -182,24 +195,22 @@ impl World {
         };
         let at = Avma(return_address.0.wrapping_sub(call.length.into()));
         let entry = AtEntry { located, entered, call: &call, at, caller, return_address };
-        match self.way(entry)? {
-            Some(Led::Call) => {
+        let Some(WayIn { led, is_likely }) = self.way(entry)? else { return Ok(blocked) };
+        let found = match led {
+            Led::Call => {
                 let addr = Some((Avma(stack), AddressSource::Computed));
                 let found = self.of_return_address(located, Access::Store, addr);
-                Ok(Attribution { trigger: Some(at), ..found })
+                Attribution { trigger: Some(at), ..found }
             }
-            Some(Led::Jump) => Ok(Attribution { verdict: Verdict::NotMemory, ..blocked }),
-            Some(Led::Through(at)) => self.at_pointer(search, located, at, blocked),
-            Some(Led::OneOf(jumps)) => self.at_one_of(search, located, &jumps, blocked),
-            Some(Led::Likely(jumps)) => {
-                Ok(self.at_one_of(search, located, &jumps, blocked)?.by_frequency())
-            }
-            None => Ok(blocked),
-        }
+            Led::Jump => Attribution { verdict: Verdict::NotMemory, ..blocked },
+            Led::Through(at) => self.at_pointer(search, located, at, blocked)?,
+            Led::OneOf(jumps) => self.at_one_of(search, located, &jumps, blocked)?,
+        };
+        Ok(if is_likely { found.by_frequency() } else { found })
     }
 
     /// The way by which the function was entered; `None` where several are possible.
-    fn way(&self, entry: AtEntry<'_>) -> Result<Option<Led>, Needs> {
+    fn way(&self, entry: AtEntry<'_>) -> Result<Option<WayIn>, Needs> {
         let AtEntry { located, entered, call, .. } = entry;
         let here = located.ip();
         let leads_here = |target: Option<Svma>| entry.caller == located.object && target == here;
@@ -211,11 +222,21 @@ impl World {
             self.led_by_pointer(entry)
         };
         let is_only_called = entered.is_only_called && !entry.is_in_register();
-        match entered.comes_back {
-            ComesBack::Never if seen.is_some() => return Ok(seen),
-            ComesBack::Never | ComesBack::ByPointer if is_only_called => {}
-            _ => return Ok(None),
+        let is_likely = entered.comes_back == ComesBack::Unlikely;
+        match (entered.comes_back, seen) {
+            (ComesBack::Never | ComesBack::Unlikely, Some(led)) => {
+                Ok(Some(WayIn { led, is_likely }))
+            }
+            (ComesBack::ByJump, _) => Ok(None),
+            (_, seen) if is_only_called => self.way_besides(entry, seen),
+            _ => Ok(None),
         }
+    }
+
+    /// The same for a function that is only called, by other ways than what was `seen` as well.
+    fn way_besides(&self, entry: AtEntry<'_>, seen: Option<Led>) -> Result<Option<WayIn>, Needs> {
+        let AtEntry { located, entered, .. } = entry;
+        let here = located.ip();
         let Some(here) = here else { return Ok(None) };
         let Some(ways) = self.ways_in.find(located.object, here) else {
             return Err(Needs { object: located.object, question: Question::WaysIn(here) });
@@ -229,7 +250,11 @@ impl World {
                 let jumps = entry.possible_jumps(ways, first);
                 Ok(jumps.and_then(|jumps| match led {
                     Led::Through(at) => through(at, &jumps, is_held, located.bias),
-                    led => jumps.is_empty().then_some(led),
+                    led => {
+                        let is_likely = !jumps.is_empty();
+                        let are_other = jumps.iter().all(|it| it.holds_other);
+                        are_other.then_some(WayIn { led, is_likely })
+                    }
                 }))
             }
             None => self.only_way(entry, ways),
@@ -238,7 +263,7 @@ impl World {
 
     /// The way by which the function was entered, where nothing shows that the call led here: all other ways are ruled
     /// out.
-    fn only_way(&self, entry: AtEntry<'_>, ways: &WaysIn) -> Result<Option<Led>, Needs> {
+    fn only_way(&self, entry: AtEntry<'_>, ways: &WaysIn) -> Result<Option<WayIn>, Needs> {
         let AtEntry { located, entered, call, at, .. } = entry;
         let is_known = call.stub.is_some() || call.callee != CalleeAddress::Unknown;
         let place = self.place_of_pointer(entry).filter(|_| !is_known);
@@ -272,8 +297,8 @@ impl World {
             // After more than one jump it is any of them.
             sites.extend(jump.sites.iter().map(at));
         }
-        let led = if others.is_empty() { Led::OneOf(sites) } else { Led::Likely(sites) };
-        Ok(jump.are_few().then_some(led))
+        let is_likely = !others.is_empty();
+        Ok(jump.are_few().then_some(WayIn { led: Led::OneOf(sites), is_likely }))
     }
 
     /// Tells whether the call led here by a pointer: one that still has this address, one of this function's name, or one

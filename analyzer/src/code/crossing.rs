@@ -18,8 +18,8 @@ pub(crate) struct Crossings {
     by_source: Vec<(u64, u64)>,
     /// Targets of calls.
     called: Vec<u64>,
-    /// Functions that others jump to where they begin.
-    jumped_to: Vec<u64>,
+    /// Target of jumps to where another function begins, and the start of the function or part that they are in, by target.
+    jumped_to: Vec<(u64, u64)>,
     /// Jumps by pointers in memory.
     by_pointer: Vec<u64>,
     /// There are more than are kept.
@@ -64,7 +64,7 @@ impl Crossings {
             match exit {
                 Exit::Call(_) if is_entered(target, starts) => {}
                 Exit::Call(_) => self.called.push(target),
-                _ if is_entered(target, starts) => self.jumped_to.push(target),
+                _ if is_entered(target, starts) => self.jumped_to.push((target, start)),
                 _ => self.by_target.push((target, source.0)),
             }
         }
@@ -74,10 +74,10 @@ impl Crossings {
     pub(crate) fn finish(mut self) -> Self {
         self.by_target.sort_unstable();
         self.by_target.dedup();
-        for targets in [&mut self.called, &mut self.jumped_to] {
-            targets.sort_unstable();
-            targets.dedup();
-        }
+        self.called.sort_unstable();
+        self.called.dedup();
+        self.jumped_to.sort_unstable();
+        self.jumped_to.dedup();
         self.by_source = self.by_target.iter().map(|(target, source)| (*source, *target)).collect();
         self.by_source.sort_unstable();
         self
@@ -95,7 +95,13 @@ impl Crossings {
 
     /// Tells whether another function jumps to the one at `start`; `None` if not all jumps were kept.
     pub(crate) fn jumps_to(&self, start: Svma) -> Option<bool> {
-        (!self.is_cut).then(|| self.jumped_to.binary_search(&start.0).is_ok())
+        self.jumping_to(start).map(|jumps| !jumps.is_empty())
+    }
+
+    /// Returns the target of jumps to the function at `start`, and the starts of the functions and parts that they are in;
+    /// `None` if not all were kept.
+    pub(crate) fn jumping_to(&self, start: Svma) -> Option<&[(u64, u64)]> {
+        (!self.is_cut).then(|| between(&self.jumped_to, start, start.plus(1)))
     }
 
     /// Returns the jumps by pointers in memory, inside of functions and out of them; `None` if not all were kept.
@@ -157,6 +163,7 @@ mod tests {
         let found = found.finish();
         let is_jumped_to = [0x1000, 0x100a, 0x100c].map(|start| found.jumps_to(Svma(start)));
         assert_eq!(is_jumped_to, [Some(false), Some(false), Some(true)]);
+        assert_eq!(found.jumping_to(Svma(0x100c)), Some(&[(0x100c, 0x1000)][..]));
         assert_eq!(found.by_pointer(), Some(&[0x1005][..]));
     }
 }

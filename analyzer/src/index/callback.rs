@@ -37,10 +37,10 @@ impl LoadObjectIndex {
         registers: &[u8],
         n_sites: &mut usize,
     ) -> Vec<Argument> {
-        let is_cut = self.calls().is_cut() || self.addresses().is_cut();
+        let are_all = self.calls().is_whole() && self.addresses().is_whole();
         let sites: Vec<Svma> = self.addresses().to(entry).take(*n_sites + 1).collect();
         let has_name = !self.names().at(entry).is_empty();
-        if is_cut || has_name || sites.is_empty() || sites.len() > *n_sites {
+        if !are_all || has_name || sites.is_empty() || sites.len() > *n_sites {
             return Vec::new();
         }
         *n_sites -= sites.len();
@@ -53,6 +53,20 @@ impl LoadObjectIndex {
         }
         let given = passed.addresses();
         if given.is_empty() || !self.is_only_handed(entry) { Vec::new() } else { given }
+    }
+
+    /// Tells whether a pointer to a function can be had: data or code has its address, or it has a name for others; `None`
+    /// where not all of these are known.
+    pub(crate) fn is_pointed_to(&mut self, entry: Svma) -> Option<bool> {
+        let is_told = self.addresses().to(entry).next().is_some()
+            || !self.names().at(entry).is_empty()
+            || !self.code.places_of(entry).is_empty();
+        if is_told {
+            return Some(true);
+        }
+        let is_known = self.addresses().is_whole()
+            && self.code.all_held(limit::MAX_CODE_POINTERS - 1).is_some();
+        is_known.then_some(false)
     }
 
     /// Tells whether nothing but instructions that take its address leads to a function.

@@ -36,6 +36,8 @@ impl EnteredFunction {
 pub(crate) enum ComesBack {
     /// By nothing.
     Never,
+    /// By nothing, unless the program has changed what the file has in static pointers.
+    Unlikely,
     /// By a jump that goes by a pointer, or after one.
     ByPointer,
     /// By jumps that are written out, or that is not known.
@@ -80,9 +82,16 @@ pub struct PointerJump {
 pub struct JumpSite {
     /// Its address.
     pub at: Svma,
-    /// The beginning of its function, if that is only called.
-    pub function: Option<Svma>,
-    /// The type of that.
+    /// The functions that it may have been come to from by written jumps, its own first; none if they are not known.
+    pub(crate) entries: Arc<[JumpEntry]>,
+}
+
+/// A function from whose beginning written jumps lead to a jump by a pointer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct JumpEntry {
+    /// Its beginning.
+    pub(crate) start: Svma,
+    /// Its type.
     pub(crate) function_type: Option<Arc<FunctionType>>,
 }
 

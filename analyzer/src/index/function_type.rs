@@ -8,6 +8,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionType {
     pub(crate) parameters: Vec<Parameter>,
+    /// Anything may follow: it is declared with `...`, or nothing is declared of what it takes, as in older C.
+    pub(crate) takes_more: bool,
 }
 
 /// A parameter, as far as casts between functions keep it.
@@ -15,6 +17,8 @@ pub struct FunctionType {
 pub(crate) enum Parameter {
     /// A pointer to a structure of this type.
     Pointer(Arc<Layout>),
+    /// A pointer to a function.
+    Code,
     /// A pointer to bytes or anything.
     AnyPointer,
     /// A number of so many bytes.
@@ -27,12 +31,11 @@ impl FunctionType {
     /// Tells whether a pointer to functions with the prototype `pointer` may hold one with this prototype: one that takes
     /// as many, and each pointer as one to the same, to what begins with that, or is begun by it.
     pub(crate) fn may_be_called_as(&self, pointer: &Self) -> bool {
+        let [taken, passed] = [self, pointer].map(|it| it.parameters.len());
+        let are_enough =
+            (passed >= taken || pointer.takes_more) && (taken >= passed || self.takes_more);
         let mut pairs = self.parameters.iter().zip(&pointer.parameters);
-        // Older C declares nothing of what is taken.
-        self.parameters.is_empty()
-            || pointer.parameters.is_empty()
-            || self.parameters.len() == pointer.parameters.len()
-                && pairs.all(|(taken, passed)| taken.may_be(passed))
+        are_enough && pairs.all(|(taken, passed)| taken.may_be(passed))
     }
 }
 
@@ -43,6 +46,8 @@ impl Parameter {
                 begins_with(one, other, &mut { MOST_PARTS })
                     || begins_with(other, one, &mut { MOST_PARTS })
             }
+            (Self::Pointer(_) | Self::Number(_), Self::Code)
+            | (Self::Code, Self::Pointer(_) | Self::Number(_)) => false,
             (Self::Number(one), Self::Number(other)) => one == other,
             (Self::Pointer(_) | Self::AnyPointer, Self::Number(n_bytes))
             | (Self::Number(n_bytes), Self::Pointer(_) | Self::AnyPointer) => {
@@ -105,7 +110,10 @@ mod tests {
             nested = Arc::new(Layout::new(Arc::clone(&nested.expression), name, 8, shape));
         }
         let other = structure("page", None);
-        let takes = |layout| FunctionType { parameters: vec![Parameter::Pointer(layout)] };
+        let takes = |layout| FunctionType {
+            parameters: vec![Parameter::Pointer(layout)],
+            takes_more: false,
+        };
         assert!(takes(nested).may_be_called_as(&takes(other)), "nobody knows");
     }
 
@@ -113,14 +121,30 @@ mod tests {
     fn a_pointer_holds_what_takes_as_many_and_alike() {
         let object = structure("object", None);
         let (derived, other) = (structure("text", Some(object.clone())), structure("page", None));
-        let takes = |parameters: &[Parameter]| FunctionType { parameters: parameters.to_vec() };
+        let takes = |parameters: &[Parameter]| FunctionType {
+            parameters: parameters.to_vec(),
+            takes_more: false,
+        };
+        let with_more =
+            |parameters: &[Parameter]| FunctionType { takes_more: true, ..takes(parameters) };
         let to = |layout: &Arc<Layout>| Parameter::Pointer(layout.clone());
         let pointer = takes(&[to(&object), Parameter::Number(4)]);
         let may_be = |parameters: &[Parameter]| takes(parameters).may_be_called_as(&pointer);
         assert!(may_be(&[to(&object), Parameter::Number(4)]));
         assert!(may_be(&[to(&derived), Parameter::Number(4)]), "its first member is one");
         assert!(may_be(&[Parameter::AnyPointer, Parameter::Number(4)]));
-        assert!(may_be(&[]), "nothing is declared");
+        assert!(with_more(&[]).may_be_called_as(&pointer), "nothing is declared");
+        assert!(!may_be(&[]), "it takes nothing");
+        assert!(!may_be(&[Parameter::Code, Parameter::Number(4)]), "an object is no function");
+        assert!(
+            with_more(&[to(&object)]).may_be_called_as(&pointer),
+            "the number is one of those that follow"
+        );
+        assert!(!with_more(&[to(&other)]).may_be_called_as(&pointer));
+        let printing = with_more(&[to(&object)]);
+        let [one, two] = [&[to(&object)][..], &[to(&object), Parameter::Other]].map(takes);
+        assert!(one.may_be_called_as(&printing) && two.may_be_called_as(&printing));
+        assert!(!takes(&[]).may_be_called_as(&printing), "one is passed at least");
         assert!(!may_be(&[to(&other), Parameter::Number(4)]));
         assert!(!may_be(&[to(&object)]));
         assert!(!may_be(&[to(&object), Parameter::Number(8)]));

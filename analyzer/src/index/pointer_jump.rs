@@ -2,7 +2,7 @@
 
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::LinkageSlot;
-use crate::index::entered::{JumpSite, PointerJump, Puts};
+use crate::index::entered::{JumpEntry, JumpSite, PointerJump, Puts};
 use crate::index::function_type::FunctionType;
 use crate::index::load_object::LoadObjectIndex;
 use crate::limit;
@@ -32,6 +32,7 @@ impl LoadObjectIndex {
         let sites = self.code.crossings(self.frames.starts())?.by_pointer()?.to_vec();
         let is_typed = sites.len() <= limit::MAX_TYPED_JUMPS;
         let mut found: Vec<PointerJump> = Vec::new();
+        let mut entries = FxHashMap::default();
         for site in sites.into_iter().map(Svma) {
             let operand = scan::pointer_jump(site, &self.code.bytes_at(site, 16)?)?;
             // The entry of a table.
@@ -42,11 +43,11 @@ impl LoadObjectIndex {
             if at >= limit::MAX_POINTER_JUMPS {
                 return None;
             }
-            let mut new = JumpSite { at: site, function: None, function_type: None };
+            let mut new = JumpSite { at: site, entries: Arc::default() };
             let mut pointed = None;
             if is_typed {
                 pointed = self.pointed_prototype(site, CodePointer::Memory(operand));
-                new = self.jump_site(site);
+                new.entries = self.jump_entries(site, &mut entries).unwrap_or_default();
             }
             match found.get_mut(at) {
                 None => found.push(PointerJump { operand, pointed, sites: vec![new] }),
@@ -61,13 +62,51 @@ impl LoadObjectIndex {
         Some(found)
     }
 
-    fn jump_site(&mut self, at: Svma) -> JumpSite {
-        let function = self.function(at).ok().and_then(|function| function.start());
-        let crossings = self.code.crossings(self.frames.starts());
-        let is_called = |start: &Svma| crossings.and_then(|it| it.jumps_to(*start)) == Some(false);
-        let function = function.filter(is_called);
-        let function_type = function.and_then(|start| self.prototype_at(start));
-        JumpSite { at, function, function_type }
+    /// Finds the functions from which written jumps lead to the one around `at`; `None` where they are too many. `known` are
+    /// those of other jumps.
+    fn jump_entries(
+        &mut self,
+        at: Svma,
+        known: &mut FxHashMap<Svma, JumpEntry>,
+    ) -> Option<Arc<[JumpEntry]>> {
+        let own = self.function(at).ok()?.start()?;
+        let mut found = vec![self.jump_entry(own, known)?];
+        let mut next = 0;
+        while let Some(JumpEntry { start, .. }) = found.get(next) {
+            let crossings = self.code.crossings(self.frames.starts())?;
+            for (_, part) in crossings.jumping_to(*start)?.to_vec() {
+                let from = self.jump_entry(Svma(part), known)?;
+                if !found.iter().any(|it| it.start == from.start) {
+                    found.push(from);
+                }
+            }
+            next += 1;
+            if found.len() > limit::MAX_JUMP_ENTRIES {
+                return None;
+            }
+        }
+        Some(found.into())
+    }
+
+    /// The function that has a part that begins at `part`.
+    fn jump_entry(
+        &mut self,
+        part: Svma,
+        known: &mut FxHashMap<Svma, JumpEntry>,
+    ) -> Option<JumpEntry> {
+        if let Some(known) = known.get(&part) {
+            return Some(known.clone());
+        }
+        let mut start = part;
+        let mut function_type = self.prototype_at(part);
+        if function_type.is_none() {
+            // It may be the part of another that was moved away.
+            start = self.function(part).ok()?.start()?;
+            function_type = self.prototype_at(start);
+        }
+        let entry = JumpEntry { start, function_type };
+        known.insert(part, entry.clone());
+        Some(entry)
     }
 
     /// Tells whether the jump at `site` stays in its function.

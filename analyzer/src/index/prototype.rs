@@ -23,7 +23,9 @@ impl LoadObjectIndex {
             // A variant of it that takes all that is declared is called as that.
             let registers = taken.iter().map(|(register, _)| *register);
             let is_whole = registers.eq(ARGUMENTS.into_iter().map(u16::from).take(taken.len()));
-            if !is_whole || debug.parameter_types(function).len() != taken.len() {
+            let is_as_declared = is_whole && debug.parameter_types(function).len() == taken.len();
+            // So is one that pointers lead to: compilers make variants for written calls alone.
+            if !is_as_declared && self.is_pointed_to(start) != Some(true) {
                 return None;
             }
         }
@@ -80,9 +82,11 @@ impl LoadObjectIndex {
     fn prototype(&mut self, function: DieRef) -> Option<Arc<FunctionType>> {
         let debug = self.debug.as_mut()?;
         let types = debug.parameter_types(function);
-        if types.len() >= limit::MAX_PARAMETERS || debug.takes_more(function) {
+        if types.len() >= limit::MAX_PARAMETERS {
             return None;
         }
+        let is_told = !types.is_empty() || debug.is_prototyped(function);
+        let takes_more = !is_told || debug.takes_more(function);
         let mut parameters = Vec::with_capacity(types.len());
         for die in types {
             let layout = debug.layout(die);
@@ -91,6 +95,7 @@ impl LoadObjectIndex {
                     let target = debug.layout(pointee);
                     match target.shape {
                         Shape::Aggregate { .. } => Parameter::Pointer(target),
+                        _ if debug.is_function(target.die) => Parameter::Code,
                         _ => Parameter::AnyPointer,
                     }
                 }
@@ -101,6 +106,6 @@ impl LoadObjectIndex {
                 _ => Parameter::Other,
             });
         }
-        Some(Arc::new(FunctionType { parameters }))
+        Some(Arc::new(FunctionType { parameters, takes_more }))
     }
 }

@@ -3,9 +3,21 @@
 use crate::index::entered::{ComesBack, EnteredFunction, WaysIn};
 use crate::index::load_object::LoadObjectIndex;
 use crate::limit;
+use crate::x86_64::abi::dwarf_number;
 use crate::x86_64::exit::{Destination, Exit};
 use crate::x86_64::function::FunctionCode;
+use crate::x86_64::pointer::CodePointer;
 use dataspace_proto::address::Svma;
+use std::sync::Arc;
+
+/// The static pointers whose content is followed.
+#[derive(Clone, Copy)]
+enum Followed {
+    /// Those where only the loader writes.
+    Loaded,
+    /// All, with what the file has there.
+    First,
+}
 
 impl LoadObjectIndex {
     /// Finds by what the function at `start` can be entered.
@@ -15,10 +27,16 @@ impl LoadObjectIndex {
         // By a name, or by what is chosen at load time, a linkage stub of anybody may jump here.
         let names = self.names().at(start).to_vec();
         let is_only_called = !has_jump && names.is_empty() && self.names().stubs(start).is_empty();
-        let comes_back = match self.pointers_left_by(start) {
+        let comes_back = match self.pointers_left_by(start, Followed::Loaded) {
             None => ComesBack::ByJump,
             Some(leaving) if leaving.is_empty() => ComesBack::Never,
-            Some(_) => ComesBack::ByPointer,
+            Some(_) if is_only_called && self.is_pointed_to(start) == Some(false) => {
+                ComesBack::Never
+            }
+            Some(_) => match self.pointers_left_by(start, Followed::First) {
+                Some(leaving) if leaving.is_empty() => ComesBack::Unlikely,
+                _ => ComesBack::ByPointer,
+            },
         };
         let [pointers, loaded] = self.code.places_of_pointers();
         EnteredFunction {
@@ -33,7 +51,7 @@ impl LoadObjectIndex {
 
     /// Finds the ways into the function at `start` that are by pointers; `None` where they are too many.
     pub(crate) fn ways_in(&mut self, start: Svma) -> Option<WaysIn> {
-        let leaving = self.pointers_left_by(start)?;
+        let leaving = self.pointers_left_by(start, Followed::Loaded)?;
         let mut onward = leaving.iter().map(|at| {
             let function = self.function(*at).ok()?;
             self.pointed_prototype(*at, function.pointer(function.index_of(*at)?)?)
@@ -54,13 +72,13 @@ impl LoadObjectIndex {
     /// Lists the jumps by pointers that are met on the written jumps out of the function at `start`; `None` where those
     /// lead back to it in the end, or that is not known. It is assumed that functions of other load objects do not jump
     /// here.
-    fn pointers_left_by(&mut self, start: Svma) -> Option<Vec<Svma>> {
+    fn pointers_left_by(&mut self, start: Svma, followed: Followed) -> Option<Vec<Svma>> {
         let mut left_to = vec![start];
         let mut leaving = Vec::new();
         let mut next = 0;
         while let Some(at) = left_to.get(next) {
             let function = self.function(*at).ok()?;
-            for (at, target) in self.leaving(&function) {
+            for (at, target) in self.leaving(&function, followed) {
                 match target {
                     None => leaving.push(at),
                     Some(target) if target == start => return None,
@@ -76,28 +94,49 @@ impl LoadObjectIndex {
         Some(leaving)
     }
 
-    /// Lists the jumps out of a function to others of its load object, each with its target if that is written out.
-    fn leaving(&self, function: &FunctionCode) -> Vec<(Svma, Option<Svma>)> {
-        let inside = function.leaps();
-        let is_elsewhere = |target: &Svma| {
-            function.index_of(*target).is_none() && self.code.linkage_slot(*target).is_none()
+    /// The target of an indirect jump of a function, which may go by a register that it has read a static pointer into.
+    fn destination(&mut self, function: &Arc<FunctionCode>, at: usize) -> Option<Destination> {
+        let Some(CodePointer::Register(register)) = function.pointer(at) else {
+            return function.destination(at);
         };
+        let svma = function.svma(at)?;
+        self.with_sums(function, |sums| sums.function_in(svma, dwarf_number(register)))?
+    }
+
+    /// Lists the jumps out of a function to others of its load object, each with its target if that is written out.
+    fn leaving(
+        &mut self,
+        function: &Arc<FunctionCode>,
+        followed: Followed,
+    ) -> Vec<(Svma, Option<Svma>)> {
+        let inside = function.leaps();
         let mut found = Vec::new();
         for at in 0..function.n_instructions() {
             let Some(svma) = function.svma(at) else { continue };
-            let target = match (function.exit(at), function.destination(at)) {
-                (Exit::Jump(target) | Exit::Branch(target), _) => Some(Svma(target)),
-                (Exit::Indirect, _) if inside.contains(&(at as u32)) => continue,
-                (Exit::Indirect, Some(Destination::Slot(slot))) => {
-                    if self.code.linkage().at(slot).is_some() {
+            let target = match function.exit(at) {
+                Exit::Jump(target) | Exit::Branch(target) => Some(Svma(target)),
+                Exit::Indirect if inside.contains(&(at as u32)) => continue,
+                Exit::Indirect => match (self.destination(function, at), followed) {
+                    (Some(Destination::Slot(slot)), _)
+                        if self.code.linkage().at(slot).is_some() =>
+                    {
                         continue;
                     }
-                    self.code.loaded_pointer(slot)
-                }
-                (Exit::Indirect, _) => None,
+                    (Some(Destination::Slot(slot)), Followed::Loaded) => {
+                        self.code.loaded_pointer(slot)
+                    }
+                    (Some(Destination::Slot(slot)), Followed::First) => {
+                        self.code.first_content(slot)
+                    }
+                    (Some(Destination::Code(target)), _) => Some(target),
+                    (None, _) => None,
+                },
                 _ => continue,
             };
-            if target.as_ref().is_none_or(is_elsewhere) {
+            let is_elsewhere = |target: Svma| {
+                function.index_of(target).is_none() && self.code.linkage_slot(target).is_none()
+            };
+            if target.is_none_or(is_elsewhere) {
                 found.push((svma, target));
             }
         }

@@ -60,6 +60,9 @@ pub const MAX_POINTER_JUMPS: usize = 256;
 /// thousands, by tables of methods, where their places tell it.
 pub const MAX_TYPED_JUMPS: usize = 512;
 
+/// Functions from which written jumps lead to one jump by a pointer: 121 go on to CPython's `_Py_Dealloc` in the last place.
+pub const MAX_JUMP_ENTRIES: usize = 512;
+
 /// Jumps by one pointer that are asked what they touch.
 pub const MAX_ALIKE_JUMPS: usize = 8;
 

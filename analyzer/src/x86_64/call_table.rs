@@ -12,6 +12,38 @@ pub struct CallTable {
     /// Target and site, counted from `start`.
     sites: Vec<(u32, u32)>,
     start: u64,
+    /// All code was read, and all sites are kept.
+    is_whole: bool,
+}
+
+/// Addresses in a range, each of which is asked for in one step.
+struct AddressSet {
+    start: u64,
+    bits: Vec<u64>,
+}
+
+impl AddressSet {
+    /// Those of `addresses` that lie in `length` bytes from `start` on.
+    fn new(start: u64, length: u64, addresses: &[u64]) -> Self {
+        let n_words = usize::try_from(length.div_ceil(u64::BITS.into())).unwrap_or(0);
+        let mut set = Self { start, bits: vec![0; n_words] };
+        for address in addresses {
+            if let Some((word, bit)) = set.place(*address) {
+                set.bits[word] |= bit;
+            }
+        }
+        set
+    }
+
+    fn place(&self, address: u64) -> Option<(usize, u64)> {
+        let into = address.wrapping_sub(self.start);
+        let word = usize::try_from(into / u64::from(u64::BITS)).ok()?;
+        (word < self.bits.len()).then_some((word, 1 << (into % u64::from(u64::BITS))))
+    }
+
+    fn contains(&self, address: u64) -> bool {
+        self.place(address).is_some_and(|(word, bit)| self.bits[word] & bit != 0)
+    }
 }
 
 /// Opcode of `call rel32` (SDM volume 2).
@@ -63,13 +95,15 @@ impl CallTable {
         starts: &[u64],
         image: &dyn ImageBytes,
     ) -> Self {
-        let all = starts.first().copied().unwrap_or(0)..=starts.last().copied().unwrap_or(0);
-        // Hardly a number is an address, and hardly an address is asked for in vain.
-        let is_start = |it: &u64| all.contains(it) && starts.binary_search(it).is_ok();
+        let ranges: Vec<(Svma, u64)> = ranges.collect();
+        let Some((start, end)) = around(&ranges) else { return Self::default() };
+        // Where code has fixed addresses, each of its bytes may begin a number that is one.
+        let starts = AddressSet::new(start, end - start, starts);
+        let is_start = |it: &u64| starts.contains(*it);
         let is_fixed = image.is_at_fixed_addresses();
         // The opcode and its operand lie before the distance.
         let mut before = [0u8; 2];
-        Self::search(ranges, image, |code, svma| {
+        Self::search(ranges.into_iter(), image, |code, svma| {
             let is_lea = before[0] == LEA && before[1] & RIP_MASK == RIP_OPERAND;
             before = [before[1], code[0]];
             let word = code.first_chunk().map(|bytes| i32::from_le_bytes(*bytes))?;
@@ -88,15 +122,14 @@ impl CallTable {
         mut target: impl FnMut(&[u8], u64) -> Option<u64>,
     ) -> Self {
         let ranges: Vec<(Svma, u64)> = ranges.collect();
-        let start = ranges.iter().map(|(start, _)| start.0).min().unwrap_or(0);
-        let end = ranges.iter().map(|(start, len)| start.0.saturating_add(*len)).max().unwrap_or(0);
-        let mut table = Self { sites: Vec::new(), start };
-        if end.saturating_sub(start) > limit::MAX_CALLING_BYTES {
-            return table;
-        }
+        let Some((start, end)) = around(&ranges) else { return Self::default() };
+        let mut table = Self { sites: Vec::new(), start, is_whole: true };
         for (start, len_bytes) in ranges {
-            let Ok(n) = usize::try_from(len_bytes) else { continue };
-            let Some(code) = image.bytes_at(start, n) else { continue };
+            let n = usize::try_from(len_bytes).ok();
+            let Some(code) = n.and_then(|n| image.bytes_at(start, n)) else {
+                table.is_whole = false;
+                continue;
+            };
             for at in 0..code.len() {
                 let site = start.0.wrapping_add(at as u64);
                 let found = target(&code[at..], site);
@@ -112,6 +145,7 @@ impl CallTable {
     /// Takes in what leads to the code, while there is room.
     fn push(&mut self, site: u64, target: u64, end: u64) -> bool {
         if self.sites.len() >= limit::MAX_CALLS {
+            self.is_whole = false;
             return false;
         }
         if (self.start..end).contains(&target) {
@@ -120,9 +154,9 @@ impl CallTable {
         true
     }
 
-    /// Tells whether there are more than are kept.
-    pub(crate) const fn is_cut(&self) -> bool {
-        self.sites.len() >= limit::MAX_CALLS
+    /// Tells whether these are all: all code was read, and none was left out.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Tells whether nothing was found: there is too much code, or none.
@@ -138,6 +172,13 @@ impl CallTable {
         let sites = self.sites[first..].iter().take_while(move |(to, _)| Some(*to) == target);
         sites.map(|(_, site)| Svma(self.start + u64::from(*site)))
     }
+}
+
+/// The start and the end of all code that is searched; `None` where it is too much.
+fn around(ranges: &[(Svma, u64)]) -> Option<(u64, u64)> {
+    let start = ranges.iter().map(|(start, _)| start.0).min()?;
+    let end = ranges.iter().map(|(start, len)| start.0.saturating_add(*len)).max()?;
+    (end - start <= limit::MAX_CALLING_BYTES).then_some((start, end))
 }
 
 #[cfg(test)]

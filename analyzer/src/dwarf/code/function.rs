@@ -170,6 +170,19 @@ impl DebugInfo {
         true
     }
 
+    /// Tells whether it is declared what a function takes: in older C an empty list says nothing.
+    pub(crate) fn is_prototyped(&mut self, function: DieRef) -> bool {
+        let mut next = Some(function);
+        for _ in 0..limit::MAX_TYPE_DEPTH {
+            let Some((_, entry)) = next.and_then(|die| self.entry(die)) else { return false };
+            if entry.attr_value(gimli::DW_AT_prototyped).is_some() {
+                return true;
+            }
+            next = next.and_then(|die| self.origin(die, &entry));
+        }
+        false
+    }
+
     fn children_of(&mut self, function: DieRef, tag: gimli::DwTag) -> Vec<DieRef> {
         let mut found = Vec::new();
         self.for_each_child(

@@ -99,7 +99,8 @@ impl DebugInfo {
         Some(Arc::new(Layout { pointee, die: function, ..layout }))
     }
 
-    fn is_function(&mut self, die: Option<DieRef>) -> bool {
+    /// Tells whether a type is that of functions.
+    pub(crate) fn is_function(&mut self, die: Option<DieRef>) -> bool {
         let entry = die.and_then(|die| self.entry(die));
         entry.is_some_and(|(_, entry)| entry.tag() == gimli::DW_TAG_subroutine_type)
     }

@@ -1,0 +1,42 @@
+/* Functions that go on to others by pointers, and what tells that they do not come back. */
+#include "truth.h"
+
+struct car { long n; long (*turn)(long, long, long); };
+struct bus { long n; long (*turn)(long, long, long); };
+FUNCTION long left(long a, long b, long c) { return a + b - c; }
+FUNCTION long right(long a, long b, long c) { return a - b + c; }
+
+/* `right` was called, or `table` has been changed. */
+struct car table = {1, left};
+FUNCTION long by_table(long a, long b, long c) { return table.turn(a, b, c); }
+FUNCTION long by_car(struct car *car) { return car->turn(1, 2, 3) + 1; }
+
+/* Only what takes a bus jumps here. */
+FUNCTION long drive(struct bus *bus) { return bus->turn(4, 5, 6); }
+FUNCTION long depart(struct bus *bus) { return drive(bus); }
+
+/* Anything may be in it, but nobody has the address of `quiet`. */
+long (*open)(long);
+FUNCTION static long quiet(long n) { return open(n); }
+FUNCTION long loud(long n) { return open(n); }
+FUNCTION long by_quiet(long n) { return quiet(n) + 1; }
+FUNCTION long by_loud(long n) { return loud(n) + 1; }
+
+/* It goes on to `loud`, as far as the file tells. */
+long (*hook)(long) = by_loud;
+FUNCTION long hooked(long n) { return hook(n); }
+FUNCTION long by_hooked(long n) { return hooked(n) + 1; }
+
+int main(int n, char **words) {
+    ADDRESS("left", left);
+    ADDRESS("right", right);
+    ADDRESS("loud", loud);
+    ADDRESS("hooked", hooked);
+    ADDRESS("open", &open);
+    ADDRESS("hook", &hook);
+    print_image();
+    open = by_hooked;
+    struct car car = {1, right};
+    struct bus bus = {1, left};
+    return by_table(1, 2, 3) + by_car(&car) + depart(&bus) + drive(&bus) + (n > 9 ? by_quiet(n) + by_loud(n) : 0) == 100 && words;
+}
