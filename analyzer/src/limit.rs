@@ -185,6 +185,10 @@ pub const MAX_ARRIVAL_INSTRUCTIONS: usize = 16;
 /// Instructions that are looked at to see whether a way comes from a loop.
 pub const MAX_LOOP_INSTRUCTIONS: usize = 1 << 12;
 
+/// Instructions before a trigger that are looked at for what put its address into a register that it has overwritten
+/// itself: nine of ten are found so.
+pub const RECOVERY: u32 = 8;
+
 /// Steps back that one sample may take over all ways of its trail; what is left then counts as
 /// possible. A step takes about 20 ns.
 pub const MAX_STEPS_A_SAMPLE: u32 = 1024;

@@ -173,6 +173,11 @@ fn a_case_of_a_switch_is_reached_by_the_jump_only() {
     }
 }
 
+/// The instruction of `spilled.c` at which samples are taken.
+fn sets_seven(here: &Instruction) -> bool {
+    here.mnemonic() == Mnemonic::Mov && here.try_immediate(1).is_ok_and(|it| it == 7)
+}
+
 /// The lowest bytes of a stack: zeros, but for these words at these distances from the stack pointer.
 fn stack_with(words: &[(usize, u64)]) -> [u8; N_STACK_BYTES] {
     let mut bytes = [0; N_STACK_BYTES];
@@ -190,14 +195,10 @@ fn the_sampled_stack_tells_which_way_saved_its_pointer_there() {
     const FIVE: u64 = 5 << 32;
     let program = Program::c("spilled.c", "-O2 -g");
     let mut session = Session::new(&program);
-    // The instruction that both ways lead to sets a register to 7.
-    let seven = |here: &Instruction| {
-        here.mnemonic() == Mnemonic::Mov && here.try_immediate(1).is_ok_and(|it| it == 7)
-    };
     let mut answer = |function: &str, rcx: u64, rdx: u64, words: Option<&[(usize, u64)]>| {
         let registers =
             [(Rdi, HEAP), (Rsi, RIGHT), (Rsp, STACK), (Rcx, rcx), (R9, rcx), (Rdx, rdx)];
-        let ip = program.only(function, seven).ip();
+        let ip = program.only(function, sets_seven).ip();
         let mut sample = sample(CLOCK, ip, &with(&registers));
         words.inspect(|words| sample.stack.set(&stack_with(words)));
         object(&session.one(sample)).to_owned()
@@ -223,5 +224,31 @@ fn the_sampled_stack_tells_which_way_saved_its_pointer_there() {
         (STACK + 0x18, &[(0x18, HEAP), (0x20, FIVE)], "not_memory"),
     ] {
         assert_eq!(answer("stored", to, 9, Some(words)), expected, "{to:#x} {words:x?}");
+    }
+}
+
+#[test]
+fn a_base_that_its_load_has_overwritten_is_what_the_code_before_made_it() {
+    const STACK: u64 = 0x7fff_0000_1000;
+    const WHICH: u64 = 2;
+    let program = Program::c("spilled.c", "-O2 -g");
+    let mut session = Session::new(&program);
+    for (function, expected) in [
+        ("of_sum", Some(HEAP + 8 + 8 * WHICH + 8)),
+        ("of_copy", Some(HEAP + 16 - WHICH)),
+        ("of_slot", Some(HEAP + 0x300 + 8)),
+        ("of_one", Some(HEAP + 8)),
+        // Two ways make it two things, it leads from one to the next, or is not followed.
+        ("of_either", None),
+        ("of_chain", None),
+        ("of_part", None),
+        ("of_double", None),
+    ] {
+        let registers = [(Rdi, HEAP), (Rsi, WHICH), (Rsp, STACK), (Rdx, 5)];
+        let ip = program.only(function, sets_seven).ip();
+        let mut sample = sample(CLOCK, ip, &with(&registers));
+        sample.stack.set(&stack_with(&[(0x18, HEAP + 0x300)]));
+        let line = session.one(sample);
+        assert_eq!(line.addr, expected, "{function}: {line:?}");
     }
 }

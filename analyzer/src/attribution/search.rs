@@ -1,6 +1,8 @@
 //! The walk back along a site's trail with one sample's registers: which instructions can have been
 //! the trigger, and what the registers were before it.
 
+mod recovery;
+
 use crate::index::site::{Past, Trigger, TypedAccess};
 use crate::limit;
 use crate::x86_64::access::Role;
@@ -121,7 +123,8 @@ impl Search {
         let is_in_reach = depth < walk.past.trail.reach;
         // Registers may contradict a way only some steps further back: an `xor %ecx,%ecx` there cannot have
         // run where %ecx is 7 and nothing wrote it since.
-        let is_far = depth >= walk.past.trail.reach + limit::LOOKBACK;
+        let lookback = if walk.past.trail.is_straight { 0 } else { limit::LOOKBACK };
+        let is_far = depth >= walk.past.trail.reach + lookback;
         if node.is_end || is_far || self.n_steps_left == 0 {
             self.outside.is_unknown |= is_in_reach;
             return true;
@@ -204,7 +207,14 @@ impl Search {
             }
             match self.fit(walk, node, typed, state) {
                 AccessFit::No => {}
-                AccessFit::Yes { is_confirmed } => self.keep(choice, state, is_confirmed),
+                AccessFit::Yes { is_confirmed } => {
+                    let address = &typed.memory.address;
+                    // In which of its rounds a repeated instruction was sampled is not known.
+                    let is_single = !typed.memory.is_repeated;
+                    let recovered =
+                        is_single.then(|| self.recovered(walk, node, address, state)).flatten();
+                    self.keep(choice, recovered.as_ref().unwrap_or(state), is_confirmed);
+                }
                 AccessFit::If(addr) => {
                     // In `mov (%rdi),%rdi` the load has overwritten its base: the sampled address gives it
                     // back.

@@ -74,13 +74,17 @@ pub fn trail(
         Skid::Within(reach) => reach.min(limit::MAX_SKID),
     };
     let is_straight = reach <= 1 && is_straight(&function, index, here);
-    let depth = if is_straight { reach } else { reach + limit::LOOKBACK };
     let mut walk = Walk::new(source, reach);
+    let depth = match is_straight {
+        false => reach + limit::LOOKBACK,
+        true if reach == 1 && walk.is_base_lost(&function, index) => reach + limit::RECOVERY,
+        true => reach,
+    };
     walk.go(&function, index, depth);
     if skid == Skid::Round {
         walk.keep_round();
     }
-    Ok(walk.finish())
+    Ok(walk.finish(is_straight))
 }
 
 /// Tells whether exactly one instruction can have run before, so that there is nothing to weigh.
@@ -167,6 +171,20 @@ impl<'a> Walk<'a> {
             of_svma: FxHashMap::default(),
             returned: FxHashMap::default(),
         }
+    }
+
+    /// Tells whether the only instruction that can have run before overwrites a register of its own operand.
+    fn is_base_lost(&mut self, function: &FunctionCode, index: usize) -> bool {
+        let [before] = function.predecessors(index) else { return false };
+        let Some(before) = function.instruction(before.from as usize) else { return false };
+        if !has_memory_operand(before) {
+            return false;
+        }
+        let address = access::operand(before);
+        let parts = [address.base, address.index].into_iter().flatten();
+        let mut registers = parts.filter_map(|part| part.register);
+        let effects = effect::effects(before, &mut self.factory);
+        registers.any(|register| effects.iter().any(|effect| effect.writes(register)))
     }
 
     fn go(&mut self, function: &Arc<FunctionCode>, index: usize, max_depth: u32) {
@@ -333,7 +351,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Numbers the nodes that may be the trigger.
-    fn finish(mut self) -> (Trail, Vec<TriggerCode>) {
+    fn finish(mut self, is_straight: bool) -> (Trail, Vec<TriggerCode>) {
         let reach = self.reach;
         let is_own_predecessor = self
             .steps
@@ -353,7 +371,7 @@ impl<'a> Walk<'a> {
         }
         let arrivals = if reach == 1 { self.arrivals() } else { Box::default() };
         let nodes = self.steps.into_iter().map(|step| step.node).collect();
-        (Trail { nodes, reach, arrivals }, triggers)
+        (Trail { nodes, reach, is_straight, arrivals }, triggers)
     }
 
     /// The ways into the first instruction, where there are several.

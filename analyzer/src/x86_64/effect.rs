@@ -5,6 +5,7 @@ use super::abi;
 use super::access::{self, AddressOperand, SegmentBase};
 use super::arithmetic::Operation;
 use super::flags::Condition;
+use super::state::State;
 use dataspace_proto::register::Register;
 use iced_x86::{
     Code, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
@@ -129,6 +130,64 @@ pub enum Effect {
     ThreadBaseRead { to: RegisterPart },
     /// Memory was touched here, so that the address was a user's.
     Touched(AddressOperand),
+}
+
+impl Effect {
+    /// Tells whether it writes to a register, all of it or a part.
+    #[must_use]
+    pub fn writes(&self, register: Register) -> bool {
+        match self {
+            Self::Overwritten(to)
+            | Self::Unfollowed(to)
+            | Self::Constant { to, .. }
+            | Self::Zeroed { to, .. }
+            | Self::Copied { to, .. }
+            | Self::Extended { to, .. }
+            | Self::SignSpread { to, .. }
+            | Self::AddressOf { to, .. }
+            | Self::ConditionSet { to, .. }
+            | Self::ConditionMoved { to, .. }
+            | Self::ThreadBaseRead { to } => to.register == register,
+            Self::Arithmetic(Arithmetic { operation, to, .. }) => {
+                operation.writes() && to.is_some_and(|to| to.register == register)
+            }
+            Self::Moved { register: moved, .. } | Self::Stepped { register: moved, .. } => {
+                *moved == register
+            }
+            Self::Exchanged(first, second) => {
+                first.register == register || second.register == register
+            }
+            Self::FrameLeft => matches!(register, Register::Rsp | Register::Rbp),
+            Self::Flags { .. } | Self::Direction | Self::Touched(_) => false,
+        }
+    }
+
+    /// Tells whether it is that a part was overwritten with what is not followed.
+    #[must_use]
+    pub fn overwrites(&self, part: RegisterPart) -> bool {
+        *self == Self::Overwritten(part)
+    }
+
+    /// The number that it adds to a register of 64 bits, where that is known of `before`, the state before it.
+    #[must_use]
+    pub fn added(&self, before: &State) -> Option<u64> {
+        let Self::Arithmetic(Arithmetic { operation, to, with, width_bits: 64, .. }) = self else {
+            return None;
+        };
+        let with = match with {
+            Operand::Immediate(value) => *value,
+            // `add %rax,%rax` doubles what is looked for.
+            Operand::Register(part) if to.is_none_or(|to| to.register != part.register) => {
+                before.get(part.register)?
+            }
+            Operand::Register(_) | Operand::Memory => return None,
+        };
+        match operation {
+            Operation::Add | Operation::Inc => Some(with),
+            Operation::Sub | Operation::Dec => Some(with.wrapping_neg()),
+            _ => None,
+        }
+    }
 }
 
 /// Returns the effects of `instruction`, in the order of undoing.

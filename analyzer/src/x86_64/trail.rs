@@ -16,6 +16,9 @@ pub struct Trail {
     pub nodes: Box<[Node]>,
     /// Greatest distance back to the trigger, in instructions; 0 where it is the first node itself.
     pub reach: u32,
+    /// Only one instruction can have run before the first one: those further back are there for the registers that it has
+    /// overwritten.
+    pub is_straight: bool,
     /// The ways into the first one, where it can have been reached from several that may be the trigger.
     pub arrivals: Box<[Arrival]>,
 }

@@ -44,6 +44,20 @@ stored(struct left *left, struct right *right, long n, long *to, long which) {
             "jmp 3b\n");
 }
 
+/* Loads that overwrite their own base, each followed by a register that is set to 7. */
+#define LOADS(name, code) \
+    __attribute__((naked)) FUNCTION long name(struct right *right, long which, long n) { \
+        __asm__(code "mov $7, %ecx\n" "ret\n"); \
+    }
+LOADS(of_sum, "lea 8(%rdi,%rsi,8), %rax\n" "nop\n" "mov 8(%rax), %rax\n")
+LOADS(of_copy, "mov %rdi, %rax\n" "add $16, %rax\n" "sub %rsi, %rax\n" "mov (%rax), %rax\n")
+LOADS(of_slot, "mov %r8, 0x18(%rsp)\n" "mov %rdx, %r8\n" "mov 0x18(%rsp), %rax\n" "mov 8(%rax), %rax\n")
+LOADS(of_one, "mov %rdi, %rax\n" "dec %rdx\n" "jne 1f\n" "mov %rdi, %rax\n" "1: mov 8(%rax), %rax\n")
+LOADS(of_either, "lea 8(%rdi), %rax\n" "dec %rdx\n" "jne 1f\n" "mov %rdi, %rax\n" "1: mov 8(%rax), %rax\n")
+LOADS(of_chain, "mov %rdi, %rax\n" "1: mov (%rax), %rax\n" "dec %rdx\n" "jne 1b\n" "mov (%rax), %rax\n")
+LOADS(of_part, "mov %rdi, %rax\n" "mov $1, %al\n" "mov 8(%rax), %rax\n")
+LOADS(of_double, "mov %rdi, %rax\n" "add %rax, %rax\n" "mov 8(%rax), %rax\n")
+
 int main(void) {
     MEMBER(struct left, second);
     print_image();

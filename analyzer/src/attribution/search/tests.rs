@@ -101,7 +101,12 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
     registers.set(Register::Rdi, 0x5000);
     let state = State::sampled(&registers, 0, None);
     let past = Past {
-        trail: Trail { nodes: Box::default(), reach: 0, arrivals: Box::default() },
+        trail: Trail {
+            nodes: Box::default(),
+            reach: 0,
+            is_straight: true,
+            arrivals: Box::default(),
+        },
         triggers: Vec::new(),
         frame: None,
         entry: None,

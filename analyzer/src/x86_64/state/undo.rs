@@ -15,6 +15,44 @@ impl State {
         effects.iter().try_for_each(|effect| self.undo_effect(effect))
     }
 
+    /// The value that a register has after one effect, all of it, where that is made of what is known of this state, the one
+    /// before it.
+    #[must_use]
+    pub fn made(&self, effect: &Effect) -> Option<u64> {
+        let half = u64::from(u32::MAX);
+        match *effect {
+            Effect::Constant { to, value } => is_all_written(to).then_some(value),
+            Effect::Zeroed { to, .. } => is_all_written(to).then_some(0),
+            Effect::Copied { to, from } => match (to.width_bits, from.width_bits) {
+                (64, 64) => self.get(from.register),
+                (32, 32) => self.get(from.register).map(|value| value & half),
+                _ => None,
+            },
+            Effect::Extended { to, from: Some(from), from_width, is_signed } => {
+                let unused = u64::BITS - from_width;
+                let value = self.get(from.register).filter(|_| !from.is_high)? << unused;
+                let value = match is_signed {
+                    true => (value.cast_signed() >> unused).cast_unsigned(),
+                    false => value >> unused,
+                };
+                match to.width_bits {
+                    64 => Some(value),
+                    32 => Some(value & half),
+                    _ => None,
+                }
+            }
+            Effect::AddressOf { to, ref address } => {
+                let sum = self.effective_address(address).ok()?.0;
+                match to.width_bits {
+                    64 => Some(sum),
+                    32 => Some(sum & half),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     fn undo_effect(&mut self, effect: &Effect) -> Result<(), Contradiction> {
         match *effect {
             Effect::Overwritten(to) => self.overwritten(to)?,
@@ -274,6 +312,11 @@ impl State {
             }
         }
     }
+}
+
+/// Tells whether a write to a part leaves nothing of what was in the register.
+const fn is_all_written(part: RegisterPart) -> bool {
+    matches!(part.width_bits, 32 | 64)
 }
 
 /// The inverse of an odd number modulo 2^64.
