@@ -114,6 +114,8 @@ fn jumps_that_nothing_called_goes_on_to_and_pointers_to_others_have_not_led_here
         let member = "{structure:car}.{pointer+function turn}";
         assert_eq!(line.object.as_deref(), Some(member), "{flags}");
         assert!(line.frequency, "unless `table` was changed: {flags}");
+        let line = entered(&program, "fast", "by_truck", HEAP);
+        assert_eq!(line.object, None, "`chosen` has it once it was asked: {flags}");
         let line = entered(&program, "left", "by_car", HEAP);
         assert_eq!(line.object, None, "`table` has it from the start: {flags}");
     }

@@ -117,7 +117,8 @@ impl AtEntry<'_> {
             let in_file = Svma(place.0.wrapping_sub(bias));
             let is_held = self.entered.is_held_at(in_file);
             let is_elsewhere = !is_held && self.entered.loaded.binary_search(&in_file).is_ok();
-            let holds_other = !is_held && self.entered.pointers.binary_search(&in_file).is_ok();
+            let is_put = is_held || ways.put.contains(&(at as u16));
+            let holds_other = !is_put && self.entered.pointers.binary_search(&in_file).is_ok();
             let is_calls = matches!(first, Reached::Pointed(Some(place), _) if place == in_file);
             if !USER.contains(&place.0) || is_elsewhere {
                 continue;
@@ -139,7 +140,7 @@ struct Possible<'w> {
     is_held: bool,
     /// The call has its pointer in the same place, as far as the registers are the same.
     is_calls: bool,
-    /// The file has another function there.
+    /// The file has another function there, and code is not seen to put this one there.
     holds_other: bool,
 }
 

@@ -56,6 +56,8 @@ pub struct WaysIn {
     pub(crate) jumps: Arc<[PointerJump]>,
     /// Those of them that do not lead here, by their place in the list.
     pub(crate) elsewhere: Vec<u16>,
+    /// Those into whose static pointer code may put this function.
+    pub(crate) put: Vec<u16>,
 }
 
 impl WaysIn {
@@ -108,15 +110,19 @@ pub(crate) struct JumpCache {
     /// All of them; `None` within where there are too many.
     #[allow(clippy::option_option, reason = "not asked for yet, and too many, are two facts")]
     pub(crate) all: Option<Option<Arc<[PointerJump]>>>,
-    /// By static pointer, what is put there; `None` within for anything.
-    pub(crate) puts: Option<FxHashMap<Svma, Option<Puts>>>,
+    /// By static pointer, what is put there.
+    pub(crate) puts: Option<FxHashMap<Svma, Puts>>,
 }
 
-/// All that is ever put into a static pointer.
-#[derive(Debug)]
+/// The things that code puts into a static pointer by its address.
+#[derive(Debug, Default)]
 pub(crate) struct Puts {
     /// These functions.
     pub(crate) starts: Vec<Svma>,
     /// The content of these static pointers.
     pub(crate) from: Vec<Svma>,
+    /// Functions that are not known.
+    pub(crate) has_others: bool,
+    /// Others may have its address, and put there anything.
+    pub(crate) is_open: bool,
 }

@@ -143,6 +143,17 @@ impl LoadObjectIndex {
 
     /// Tells whether the static pointer at `place` may lead to the function at `start`.
     fn may_hold(&mut self, place: Svma, start: Svma) -> bool {
+        self.is_put(place, start, |puts| puts.is_open)
+    }
+
+    /// Tells whether code that writes to the static pointer of this jump may put the function at `start` there.
+    pub(crate) fn is_put_into(&mut self, jump: &PointerJump, start: Svma) -> bool {
+        let place = jump.operand.static_address();
+        place.is_some_and(|place| self.is_put(place, start, |_| false))
+    }
+
+    /// The same for the pointer at `place`, or one that it is filled from; or that anything may be there by `is_open`.
+    fn is_put(&mut self, place: Svma, start: Svma, is_open: impl Fn(&Puts) -> bool) -> bool {
         if self.call_cache.jumps.puts.is_none() {
             let puts = self.find_puts().unwrap_or_default();
             self.call_cache.jumps.puts = Some(puts);
@@ -152,8 +163,8 @@ impl LoadObjectIndex {
         let mut next = 0;
         while let Some(place) = places.get(next) {
             next += 1;
-            let Some(Some(puts)) = all.get(place) else { return true };
-            if puts.starts.contains(&start) {
+            let Some(puts) = all.get(place) else { return true };
+            if is_open(puts) || puts.has_others || puts.starts.contains(&start) {
                 return true;
             }
             for from in &puts.from {
@@ -167,7 +178,7 @@ impl LoadObjectIndex {
 
     /// Finds what is put into the static pointers that jumps go by, and into those that these are filled from; `None`
     /// where there is too much code.
-    fn find_puts(&mut self) -> Option<FxHashMap<Svma, Option<Puts>>> {
+    fn find_puts(&mut self) -> Option<FxHashMap<Svma, Puts>> {
         let jumps = self.pointer_jumps()?;
         let mut places: Vec<Svma> =
             jumps.iter().filter_map(|jump| jump.operand.static_address()).collect();
@@ -183,23 +194,22 @@ impl LoadObjectIndex {
             let references = self.references(&places)?;
             let open = self.code.open_places(&places);
             for place in std::mem::take(&mut places) {
-                let is_closed = !open.contains(&place);
-                let puts = is_closed.then(|| self.puts_into(place, &references)).flatten();
-                places.extend(puts.iter().flat_map(|puts| &puts.from));
+                let mut puts = self.puts_into(place, &references);
+                puts.is_open |= open.contains(&place);
+                places.extend(&puts.from);
                 all.insert(place, puts);
             }
         }
         Some(all)
     }
 
-    /// Lists what is put into the static pointer at `place`; `None` for anything.
-    fn puts_into(&mut self, place: Svma, references: &[(Svma, Reference)]) -> Option<Puts> {
-        let symbol = self.code.image.data.at(DataPlace::fixed(place))?;
-        let is_whole = symbol.start.at == place && symbol.len_bytes == u64::from(POINTER_BYTES);
-        if !is_whole {
-            return None;
-        }
-        let mut puts = Puts { starts: Vec::new(), from: Vec::new() };
+    /// Lists what is put into the static pointer at `place`.
+    fn puts_into(&mut self, place: Svma, references: &[(Svma, Reference)]) -> Puts {
+        let symbol = self.code.image.data.at(DataPlace::fixed(place));
+        let is_whole = symbol.is_some_and(|symbol| {
+            symbol.start.at == place && symbol.len_bytes == u64::from(POINTER_BYTES)
+        });
+        let mut puts = Puts { is_open: !is_whole, ..Puts::default() };
         puts.starts.extend(self.code.first_content(place));
         if self.names().is_exported(place) {
             // Other load objects may put there what they find by its name.
@@ -207,20 +217,30 @@ impl LoadObjectIndex {
         }
         for (at, reference) in references.iter().filter(|(_, it)| it.reaches(place)) {
             let put = match reference.use_ {
-                DataUse::Read if reference.to == place => continue,
-                DataUse::PutNumber(number) if reference.to == place => Destination::Code(number),
-                DataUse::Put(register) if reference.to == place => {
-                    let function = self.function(*at).ok()?;
-                    self.with_sums(&function, |sums| sums.function_in(*at, register))??
+                DataUse::Read => continue,
+                DataUse::PutNumber(number) if reference.to == place => {
+                    Some(Destination::Code(number))
                 }
-                _ => return None,
+                DataUse::Put(register) if reference.to == place => self.function_put(*at, register),
+                // Its address is taken, it is a part of what is written, or a number is not known to be one.
+                DataUse::Other | DataUse::Put(_) | DataUse::PutNumber(_) => {
+                    puts.is_open = true;
+                    continue;
+                }
             };
             match put {
-                Destination::Code(start) => puts.starts.push(start),
-                Destination::Slot(from) => puts.from.push(from),
+                Some(Destination::Code(start)) => puts.starts.push(start),
+                Some(Destination::Slot(from)) => puts.from.push(from),
+                None => puts.has_others = true,
             }
         }
-        Some(puts)
+        puts
+    }
+
+    /// The function whose address a register, by its DWARF number, holds at `at`, or the static pointer that it is from.
+    fn function_put(&mut self, at: Svma, register: u16) -> Option<Destination> {
+        let function = self.function(at).ok()?;
+        self.with_sums(&function, |sums| sums.function_in(at, register))?
     }
 
     /// The instructions that refer to one of these pointers, which are sorted; `None` where there is too much code.

@@ -60,13 +60,15 @@ impl LoadObjectIndex {
         let onward = first.filter(|first| onward.all(|it| it.as_ref() == Some(first)));
         let jumps = self.pointer_jumps()?;
         let function_type = self.prototype_at(start);
-        let mut elsewhere = Vec::new();
+        let (mut elsewhere, mut put) = (Vec::new(), Vec::new());
         for (at, jump) in (0..).zip(jumps.iter()) {
             if !self.may_lead(jump, start, function_type.as_deref()) {
                 elsewhere.push(at);
+            } else if self.is_put_into(jump, start) {
+                put.push(at);
             }
         }
-        Some(WaysIn { function_type, onward, jumps, elsewhere })
+        Some(WaysIn { function_type, onward, jumps, elsewhere, put })
     }
 
     /// Lists the jumps by pointers that are met on the written jumps out of the function at `start`; `None` where those

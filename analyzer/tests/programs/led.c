@@ -11,6 +11,18 @@ struct car table = {1, left};
 FUNCTION long by_table(long a, long b, long c) { return table.turn(a, b, c); }
 FUNCTION long by_car(struct car *car) { return car->turn(1, 2, 3) + 1; }
 
+/* It begins with what finds out which to use, and then has that. */
+FUNCTION long choose(long a, long b, long c, long d);
+struct chosen { long n; long (*turn)(long, long, long, long); } chosen = {1, choose};
+FUNCTION long fast(long a, long b, long c, long d) { return a * b - c * d; }
+FUNCTION long choose(long a, long b, long c, long d) {
+    chosen.turn = fast;
+    return fast(a, b, c, d) + 1;
+}
+FUNCTION long dispatch(long a, long b, long c, long d) { return chosen.turn(a, b, c, d); }
+struct truck { long n; long (*turn)(long, long, long, long); };
+FUNCTION long by_truck(struct truck *truck) { return truck->turn(1, 2, 3, 4) + 1; }
+
 /* Only what takes a bus jumps here. */
 FUNCTION long drive(struct bus *bus) { return bus->turn(4, 5, 6); }
 FUNCTION long depart(struct bus *bus) { return drive(bus); }
@@ -31,6 +43,8 @@ int main(int n, char **words) {
     ADDRESS("left", left);
     ADDRESS("right", right);
     ADDRESS("loud", loud);
+    ADDRESS("fast", fast);
+    ADDRESS("chosen", &chosen);
     ADDRESS("hooked", hooked);
     ADDRESS("open", &open);
     ADDRESS("hook", &hook);
@@ -38,5 +52,6 @@ int main(int n, char **words) {
     open = by_hooked;
     struct car car = {1, right};
     struct bus bus = {1, left};
-    return by_table(1, 2, 3) + by_car(&car) + depart(&bus) + drive(&bus) + (n > 9 ? by_quiet(n) + by_loud(n) : 0) == 100 && words;
+    struct truck truck = {1, dispatch};
+    return by_table(1, 2, 3) + by_car(&car) + depart(&bus) + drive(&bus) + by_truck(&truck) + (n > 9 ? by_quiet(n) + by_loud(n) : 0) == 100 && words;
 }
