@@ -286,6 +286,9 @@ fn only_what_is_read_is_loaded() {
     assert_eq!(loaded(&[0x0f, 0xb6, 0x47, 0x08]), [1]); // movzbl 8(%rdi),%eax
     assert!(loaded(&[0x48, 0x8d, 0x47, 0x08]).is_empty()); // lea 8(%rdi),%rax
     assert!(loaded(&[0x0f, 0xae, 0x27]).is_empty()); // xsave (%rdi)
+    assert!(loaded(&[0x48, 0x89, 0x47, 0x08]).is_empty()); // mov %rax,8(%rdi)
+    assert_eq!(loaded(&[0x48, 0x01, 0x47, 0x08]), [8]); // add %rax,8(%rdi)
+    assert_eq!(loaded(&[0x48, 0x87, 0x47, 0x08]), [8]); // xchg %rax,8(%rdi)
 }
 
 #[test]

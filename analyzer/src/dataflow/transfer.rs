@@ -96,7 +96,8 @@ impl<'a> Transfer<'a> {
 
     fn step(&mut self, at: u32, action: &Action) {
         self.read_operand(at, &action.reading);
-        let loaded = self.loaded(at, &action.reading);
+        let is_written_over = action.store.is_some_and(|stored| !stored.reads);
+        let loaded = if is_written_over { None } else { self.loaded(at, &action.reading) };
         if let Some((first, second)) = action.compared {
             let pair = (self.value(at, first, loaded), self.value(at, second, loaded));
             self.graph.compared.push(pair);

@@ -128,6 +128,8 @@ pub(crate) struct Stored {
     /// On top of the stack; else in the operand.
     pub(crate) is_push: bool,
     pub(crate) value: Source,
+    /// What is there is read before: by `xchg` and `add`, not by `mov`.
+    pub(crate) reads: bool,
 }
 
 /// A vector register's new lanes, from the lowest.

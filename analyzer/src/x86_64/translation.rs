@@ -67,22 +67,30 @@ impl<'a> Translator<'a> {
     fn store(&mut self, here: &Instruction) -> Option<Stored> {
         match here.mnemonic() {
             Mnemonic::Push => {
-                return Some(Stored { is_push: true, value: register_or_number(here, 0) });
+                return Some(Stored {
+                    is_push: true,
+                    value: register_or_number(here, 0),
+                    reads: true,
+                });
             }
             // The address to return to.
-            Mnemonic::Call => return Some(Stored { is_push: true, value: Source::Opaque }),
+            Mnemonic::Call => {
+                return Some(Stored { is_push: true, value: Source::Opaque, reads: true });
+            }
             _ if !is_memory(here, 0) => return None,
             _ => {}
         }
-        let is_written = self.factory.info(here).used_memory().iter().any(|memory| {
+        let used = self.factory.info(here).used_memory();
+        let is_written = used.iter().any(|memory| {
             !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess)
         });
+        let reads = used.iter().any(|memory| memory.access() != OpAccess::Write);
         let is_pointer = here.memory_size().size() == usize::from(POINTER_BYTES);
         let value = match here.mnemonic() {
             Mnemonic::Mov if is_pointer => register_or_number(here, 1),
             _ => Source::Opaque,
         };
-        is_written.then_some(Stored { is_push: false, value })
+        is_written.then_some(Stored { is_push: false, value, reads })
     }
 }
 
