@@ -421,9 +421,12 @@ pub const MAX_PENDING_SAMPLES: usize = 1 << 16;
 /// Resolved IPs kept by the analyzer, over all load objects: about 300 bytes each without trails.
 pub const MAX_SITES: usize = 1 << 16;
 
-/// Instructions of all their trails: about 200 bytes each. One IP has two of them where the code
+/// Instructions of all their trails: about 200 bytes each. One IP has up to nine of them where the code
 /// before it is straight, and at most [`MAX_TRAIL_NODES`].
 pub const MAX_SITE_NODES: usize = 1 << 18;
+
+/// Stores of one instruction that are told apart: `enter` may write 32 words.
+pub const MAX_STORES: usize = 4;
 
 /// Calls kept by the analyzer, over all load objects: about 1 kB each.
 pub const MAX_KNOWN_CALLS: usize = 1 << 14;

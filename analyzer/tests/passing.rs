@@ -1,9 +1,9 @@
 //! What functions without types touch, by what their callers pass; and stacks that no program has.
 
-use crate::support::program::Program;
+use crate::support::program::{Program, builds};
 use crate::support::session::{EXACT, Session, object, sample, with};
 use dataspace_proto::record::Sample;
-use dataspace_proto::register::Register::{Rdi, Rsi, Rsp};
+use dataspace_proto::register::Register::{Rbp, Rdi, Rsi, Rsp};
 use dataspace_proto::sample_line::{Evidence, SampleLine};
 use dataspace_proto::stack::N_STACK_BYTES;
 use proptest::prelude::*;
@@ -120,6 +120,36 @@ fn a_variable_in_a_callers_frame_is_named() {
     assert_eq!(object(&at(place)), "{structure:employee}.{structure:place at}.{int x}");
     let end = start + program.truth("local_bytes");
     assert_eq!([object(&at(start - 1)), object(&at(end))], ["<Stack>"; 2]);
+}
+
+#[test]
+fn arguments_in_a_callers_frame_are_told_from_its_variables() {
+    for (compiler, flags) in builds([FLAGS]) {
+        let program = Program::compile(compiler, "passing.c", flags);
+        let mut session = Session::new(&program);
+        for how in ["moved", "pushed"] {
+            let (inner, outer) = (format!("pass_{how}"), format!("put_{how}"));
+            let (inner, outer) = (behind_call(&program, &inner), behind_call(&program, &outer));
+            let mut at = |pointer| {
+                let mut sample = with_stack(walk(&program), &[0, inner, 0, outer, 0, 0, 0, 0]);
+                sample.registers.set(Rdi, pointer);
+                // clang's `pass_pushed` has a frame pointer.
+                sample.registers.set(Rbp, STACK + 2 * 8);
+                session.one(sample).object
+            };
+            let arguments = STACK + 4 * 8;
+            let local = arguments + program.truth(&format!("{how}.at"));
+            let employee = "{structure:employee}.{structure:place at}.{int x}";
+            let place = local + program.truth("struct employee.at");
+            assert_eq!(at(place).as_deref(), Some(employee), "{how} {compiler}");
+            if how == "moved" {
+                // After the pointer.
+                let text = arguments + 8 + program.truth("struct badge.text");
+                let badge = "{structure:badge}.{array[40]:char text}";
+                assert_eq!(at(text).as_deref(), Some(badge), "by value: {compiler}");
+            }
+        }
+    }
 }
 
 #[test]

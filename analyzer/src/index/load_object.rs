@@ -6,12 +6,10 @@ use crate::bytes::page::PageCache;
 use crate::code::image::CodeImage;
 use crate::code::outline::Evidence;
 use crate::dataflow::{Carried, PointsTo};
-use crate::dwarf::code::frame::{CfaRule, FrameTable};
-use crate::dwarf::code::kept::FunctionScope;
+use crate::dwarf::code::frame::FrameTable;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::unit::section::SectionFile;
 use crate::dwarf::variable::index::DataFacts;
-use crate::dwarf::variable::location::VariablePlace;
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::image::{ElfImage, Segment};
 use crate::elf::thread_block::ThreadBlock;
@@ -21,11 +19,11 @@ use crate::index::flow_cache::FlowCache;
 use crate::index::pointer_pass::PointerPass;
 use crate::index::question::{Answer, Question};
 use crate::index::site::{
-    FrameSlot, LiveObject, Past, PlacedObject, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
+    LiveObject, Past, PlacedObject, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
 };
 use crate::index::static_data::{DataRange, StaticData, of_section};
 use crate::index::thread_access::{self, ThreadLink};
-use crate::index::type_path::{TypePath, is_own_place};
+use crate::index::type_path::TypePath;
 use crate::known::mangling;
 use crate::limit;
 use crate::x86_64::backtrack::{self, CodeSource, TriggerCode};
@@ -376,35 +374,6 @@ impl LoadObjectIndex {
         self.code.image.thread?;
         let function = self.function(svma).ok()?;
         thread_access::link(&function, &self.code, svma, memory)
-    }
-
-    /// The variables that are seen in the frame at `svma`; none where they are too many to be kept for each access.
-    pub(crate) fn frame_slots(
-        &mut self,
-        function: Option<&FunctionScope>,
-        svma: Svma,
-    ) -> Vec<FrameSlot> {
-        let (Some(debug), Some(function)) = (&mut self.debug, function) else { return Vec::new() };
-        let cfa = self.frames.cfa_at(svma);
-        let mut slots = Vec::new();
-        for (variable, part) in function.in_memory_at(svma) {
-            let VariablePlace::Memory { base, offset } = part.place else { continue };
-            let Some((register, offset)) = CfaRule::rebase(cfa, base, offset) else { continue };
-            let Some(base) = access::register_of_dwarf(register) else { continue };
-            let layout = debug.layout(variable.type_die);
-            // Elsewhere or nowhere is the rest of what is said to be there only in part.
-            if part.n_bytes.is_some_and(|n_bytes| n_bytes < layout.size) {
-                continue;
-            }
-            if !is_own_place(&layout, register, cfa) {
-                continue;
-            }
-            if slots.len() == limit::MAX_FRAME_SLOTS {
-                return Vec::new();
-            }
-            slots.push(FrameSlot { base, offset, layout, name: Arc::clone(&variable.name) });
-        }
-        slots
     }
 }
 

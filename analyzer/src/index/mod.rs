@@ -11,6 +11,7 @@ pub mod entered;
 pub mod entry_name;
 pub(crate) mod flow;
 pub(crate) mod flow_cache;
+pub(crate) mod frame_slot;
 pub mod function_type;
 pub(crate) mod header;
 pub mod layout_search;

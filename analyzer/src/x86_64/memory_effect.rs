@@ -2,6 +2,7 @@
 
 use super::access::{self, AddressOperand, SegmentBase};
 use super::effect::{RegisterPart, is_memory, register};
+use crate::limit;
 use dataspace_proto::memory::Access;
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
 
@@ -46,7 +47,7 @@ pub(super) fn memory_effects(
     instruction: &Instruction,
     factory: &mut InstructionInfoFactory,
 ) -> Box<[MemoryEffect]> {
-    if is_of_kernel(instruction) {
+    if is_of_kernel(instruction) || writes_unsaid(instruction) {
         return Box::new([MemoryEffect::StoredAnywhere]);
     }
     if !access::is_of_memory(instruction) {
@@ -54,6 +55,9 @@ pub(super) fn memory_effects(
     }
     let accesses = access::accesses(instruction, factory);
     let written = accesses.iter().filter(|it| is_written(it.access));
+    if written.clone().count() > limit::MAX_STORES {
+        return loaded(instruction).into_iter().chain([MemoryEffect::StoredAnywhere]).collect();
+    }
     let stored = written.filter_map(|it| {
         if it.size == 0 || it.is_repeated {
             return Some(MemoryEffect::StoredAnywhere);
@@ -72,6 +76,24 @@ fn is_of_kernel(instruction: &Instruction) -> bool {
     let is_call = matches!(instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter);
     let flow = instruction.flow_control();
     is_call || matches!(flow, FlowControl::Interrupt | FlowControl::XbeginXabortXend)
+}
+
+/// Tells whether the instruction writes to memory that its operands do not tell of, or tell of in part.
+fn writes_unsaid(instruction: &Instruction) -> bool {
+    use Mnemonic as M;
+    let by_cell = matches!(instruction.mnemonic(), M::Clzero | M::Tilestored);
+    let by_padlock = matches!(
+        instruction.mnemonic(),
+        M::Xstore
+            | M::Xcryptcbc
+            | M::Xcryptcfb
+            | M::Xcryptctr
+            | M::Xcryptecb
+            | M::Xcryptofb
+            | M::Xsha1
+            | M::Xsha256
+    );
+    by_cell || by_padlock
 }
 
 const fn is_written(access: Access) -> bool {

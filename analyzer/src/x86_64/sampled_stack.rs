@@ -72,10 +72,10 @@ impl SampledStack<'_> {
 }
 
 impl<'a> SampledStack<'a> {
-    /// The bytes from `begin` on, as many as a sample has.
+    /// The bytes from `begin` on, as many whole cells as a sample has.
     #[must_use]
     pub fn new(begin: Avma, bytes: &'a [u8]) -> Self {
-        let n = bytes.len().min(N_STACK_BYTES);
+        let n = bytes.len().min(N_STACK_BYTES) / CELL_BYTES * CELL_BYTES;
         Self { begin, bytes: bytes.get(..n).unwrap_or_default() }
     }
 }

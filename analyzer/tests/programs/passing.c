@@ -49,10 +49,45 @@ FUNCTION int pass_local(long id) {
     return length;
 }
 
+/* The same where arguments are put below it for the call: by moves, or pushed. */
+static size_t above_arguments;
+struct badge { struct place at; char text[40]; };
+#define HIDE(at) __asm__("" : "+r"(at))
+#define INLINED_NOWHERE __attribute__((noinline)) FUNCTION
+INLINED_NOWHERE int pass_moved(int a, int b, int c, int d, int e, int f, void *at, struct badge badge) {
+    above_arguments = (size_t)((char *)at - ((char *)&badge - sizeof at));
+    return walk(at) + 1;
+}
+INLINED_NOWHERE int put_moved(long id, struct badge *badge) {
+    struct employee local = { .id = id, .name = "nobody" };
+    void *at = &local;
+    HIDE(at);
+    int length = pass_moved(1, 2, 3, 4, 5, 6, at, *badge);
+    __asm__ volatile("" : : "m"(local));
+    return length;
+}
+INLINED_NOWHERE int pass_pushed(int a, int b, int c, int d, int e, int f, void *at, long last) {
+    above_arguments = (size_t)((char *)at - (char *)__builtin_dwarf_cfa());
+    return walk(at) + (int)last;
+}
+INLINED_NOWHERE int put_pushed(long id) {
+    struct employee local = { .id = id, .name = "nobody" };
+    void *at = &local;
+    HIDE(at);
+    int length = pass_pushed(1, 2, 3, 4, 5, 6, at, id);
+    __asm__ volatile("" : : "m"(local));
+    return length;
+}
+
 int main(void) {
     pass_local(1);
+    struct badge badge = { .text = "1" };
+    put_moved(1, &badge);
+    printf("moved.at %zu\n", above_arguments);
+    put_pushed(1);
+    printf("pushed.at %zu\n", above_arguments);
     printf("local_at %zu\nlocal_bytes %zu\n", local_at, local_bytes);
-    MEMBER(struct employee, name); MEMBER(struct employee, at);
+    MEMBER(struct employee, name); MEMBER(struct employee, at); MEMBER(struct badge, text);
     print_image();
     return 0;
 }

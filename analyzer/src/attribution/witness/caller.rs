@@ -73,11 +73,15 @@ impl<'a> StackWalk<'a> {
         Some(base.wrapping_add_signed(step.cfa.offset))
     }
 
-    /// Finds the variable of the frame that an address is in, by its number, and the distance from where it begins; `None`
-    /// where one may be there.
+    /// Finds the variable of the frame that an access is in, by its number, and the distance from where it begins; `None`
+    /// where one may be there, or one of several.
     #[allow(clippy::option_option, reason = "no variable, and not known, are two facts")]
-    fn variable_at(&self, variables: &[FrameSlot], avma: Avma) -> Option<Option<(usize, u64)>> {
-        let mut found = None;
+    fn variable_at(
+        &self,
+        variables: &[FrameSlot],
+        (avma, n_bytes): (Avma, u64),
+    ) -> Option<Option<(usize, u64)>> {
+        let mut found: Option<(usize, u64)> = None;
         for (number, slot) in variables.iter().enumerate() {
             let base = match slot.base.dwarf {
                 Some(STACK_POINTER) => self.stack_pointer,
@@ -85,8 +89,16 @@ impl<'a> StackWalk<'a> {
                 _ => return None,
             };
             let into = avma.0.wrapping_sub(base.wrapping_add_signed(slot.offset));
-            if into < slot.layout.size && found.is_none() {
-                found = Some((number, into));
+            if into >= slot.layout.size {
+                continue;
+            }
+            if into.saturating_add(n_bytes) > slot.layout.size {
+                return None;
+            }
+            match found.and_then(|(first, _)| variables.get(first)) {
+                Some(first) if first.layout.fingerprint != slot.layout.fingerprint => return None,
+                Some(_) => {}
+                None => found = Some((number, into)),
             }
         }
         Some(found)
@@ -192,7 +204,9 @@ impl World {
     pub(crate) fn outer_frame(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
         let Asked { located, candidate, typed, .. } = asked;
         let (Some(handed), Some(avma)) = (&typed.handed, asked.avma()) else { return Ok(None) };
-        let walk = StackWalk::new(located, candidate.state).filter(|_| self.paths != Paths::Type);
+        // The stack of an exact IP is that of a later moment: other calls may have their frames there.
+        let is_left_out = self.paths == Paths::Type || located.sample.is_exact_ip;
+        let walk = StackWalk::new(located, candidate.state).filter(|_| !is_left_out);
         let Some(mut walk) = walk else { return Ok(None) };
         let mut frame = handed.frame;
         for calls_out in 1..=limit::MAX_CALLS_OUT {
@@ -203,8 +217,10 @@ impl World {
             let found = self.call_site(located.sample.pid, return_address)?;
             let Some((idx, call, _)) = found else { break };
             let Some(step) = call.frame else { break };
-            if walk.end(&step).is_some_and(|end| avma.0 < end) {
-                let at = walk.variable_at(&call.variables, avma);
+            let at = walk.variable_at(&call.variables, (avma, typed.memory.size.into()));
+            // What is passed by value in memory is described by the function called, and lies beyond its frame.
+            let is_described = matches!(at, Some(Some(_)));
+            if is_described || walk.end(&step).is_some_and(|end| avma.0 < end) {
                 let named = at.and_then(|at| match at {
                     Some(at) => self.outer_variable((idx, &call.variables), at, typed),
                     None => Some(self.names.stack()),

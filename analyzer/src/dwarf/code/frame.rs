@@ -5,9 +5,10 @@ use crate::dwarf::unit::section::SectionFile;
 use crate::dwarf::variable::location::Base;
 use crate::elf::image::ElfImage;
 use crate::limit;
-use crate::x86_64::abi::{FRAME_POINTER, RETURN_ADDRESS, RETURN_ADDRESS_BYTES};
+use crate::x86_64::abi::{FRAME_POINTER, RETURN_ADDRESS, RETURN_ADDRESS_BYTES, STACK_POINTER};
 use dataspace_proto::address::Svma;
 use gimli::{Reader as _, UnwindSection};
+use std::collections::BTreeMap;
 
 /// The canonical frame address as a register plus an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,9 +79,7 @@ impl FrameStep {
             Some(gimli::RegisterRule::Offset(offset)) if offset == -i64::from(RETURN_ADDRESS_BYTES)
         );
         let frame_pointer = match row.register(gimli::Register(FRAME_POINTER)) {
-            None | Some(gimli::RegisterRule::Undefined | gimli::RegisterRule::SameValue) => {
-                SavedRegister::Kept
-            }
+            None | Some(gimli::RegisterRule::SameValue) => SavedRegister::Kept,
             Some(gimli::RegisterRule::Offset(offset)) => SavedRegister::At(offset),
             Some(_) => SavedRegister::Lost,
         };
@@ -176,6 +175,26 @@ impl FrameTable {
     pub fn cfa_at(&self, svma: Svma) -> Option<CfaRule> {
         let rows = self.rows_around(svma);
         rows.iter().find(|(range, _)| range.contains(&svma.0))?.1.cfa()
+    }
+
+    /// How far below its place in most of the function the stack pointer is at `svma`: where arguments are pushed,
+    /// LLVM goes on saying where variables were from it before. `None` where that is not known.
+    pub(crate) fn pushed_at(&self, svma: Svma) -> Option<i64> {
+        let rows = self.rows_around(svma);
+        let by_stack_pointer = rows.iter().filter_map(|(code, rule)| {
+            let cfa = rule.cfa().filter(|cfa| cfa.register == STACK_POINTER)?;
+            Some((code, cfa.offset))
+        });
+        let mut lengths: BTreeMap<i64, u64> = BTreeMap::new();
+        let mut here = None;
+        for (code, offset) in by_stack_pointer {
+            *lengths.entry(offset).or_default() += code.end.saturating_sub(code.start);
+            if code.contains(&svma.0) {
+                here = Some(offset);
+            }
+        }
+        let (most, _) = lengths.into_iter().max_by_key(|(_, n_bytes)| *n_bytes)?;
+        here?.checked_sub(most)
     }
 
     /// The step from the frame at `svma` to its caller's, where registers and offsets say it and a

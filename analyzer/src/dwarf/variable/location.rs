@@ -88,7 +88,11 @@ pub(crate) fn frame_base(
     encoding: gimli::Encoding,
 ) -> FrameBase {
     match operations(expression, encoding).as_deref() {
-        Some([Operation::CallFrameCFA]) => FrameBase::Known(Base::Cfa, 0),
+        Some([Operation::CallFrameCFA, rest @ ..]) => match moved(0, rest) {
+            // LLVM counts so from the CFA where arguments are pushed.
+            Some(offset) => FrameBase::Known(Base::Cfa, offset),
+            None => FrameBase::Unknown,
+        },
         // As a frame base, "in register r" means that r's value is the address.
         Some([Operation::Register { register }]) => FrameBase::Known(Base::Register(register.0), 0),
         Some([Operation::RegisterOffset { register, offset, .. }]) => {
