@@ -425,6 +425,9 @@ pub const MAX_SITES: usize = 1 << 16;
 /// before it is straight, and at most [`MAX_TRAIL_NODES`].
 pub const MAX_SITE_NODES: usize = 1 << 18;
 
+/// Parts of types of functions that are compared for one sample at a function's entry: some 0.3 ms.
+pub const MAX_TYPE_STEPS: usize = 1 << 16;
+
 /// Stores of one instruction that are told apart: `enter` may write 32 words.
 pub const MAX_STORES: usize = 4;
 

@@ -12,8 +12,11 @@ const BUILDS: [&str; 2] =
 
 /// The answer for a sample at `function` after the call in `caller`, with `pointer` in each register that may have it.
 fn entered(program: &Program, function: &str, caller: &str, pointer: u64) -> SampleLine {
+    entered_at(program, program.truth(&format!("&{function}")), caller, pointer)
+}
+
+fn entered_at(program: &Program, ip: u64, caller: &str, pointer: u64) -> SampleLine {
     let behind = program.call_in(caller).next_ip();
-    let ip = program.truth(&format!("&{function}"));
     let hand = with(&[(Rsp, STACK), (Rax, pointer), (Rdi, pointer), (Rdx, pointer)]);
     let mut sample = sample(CLOCK, ip, &hand);
     sample.stack.set(&behind.to_le_bytes());
@@ -113,7 +116,12 @@ fn jumps_that_nothing_called_goes_on_to_and_pointers_to_others_have_not_led_here
         let line = entered(&program, "right", "by_car", HEAP);
         let member = "{structure:car}.{pointer+function turn}";
         assert_eq!(line.object.as_deref(), Some(member), "{flags}");
-        assert!(line.frequency, "unless `table` was changed: {flags}");
+        assert!(!line.frequency, "nobody changes `table`: {flags}");
+        let (straight, _) = program.function_range("straight");
+        let line = entered_at(&program, straight + program.bias(), "by_tram", HEAP);
+        let member = "{structure:tram}.{pointer+function turn}";
+        assert_eq!(line.object.as_deref(), Some(member), "{flags}");
+        assert!(line.frequency, "unless `loose` was changed: {flags}");
         let line = entered(&program, "fast", "by_truck", HEAP);
         assert_eq!(line.object, None, "`chosen` has it once it was asked: {flags}");
         let line = entered(&program, "left", "by_car", HEAP);

@@ -148,11 +148,19 @@ impl World {
             let trigger = located.trigger_avma(trigger);
             return Ok(Attribution { trigger, verdict: Verdict::NotMemory, ..unresolvable });
         }
-        let found = match search.only() {
-            Some(only) => self.attribute_access(located, only)?,
-            None => self.attribute_several(search, located, false)?,
-        };
-        Ok(found.by_frequency())
+        Ok(self.attribute_unvoted(search, located)?.by_frequency())
+    }
+
+    /// The answer that all that is left agrees on, of which nobody learns.
+    pub(crate) fn attribute_unvoted(
+        &mut self,
+        search: &Search,
+        located: Located<'_>,
+    ) -> Result<Attribution, Needs> {
+        match search.only() {
+            Some(only) => self.attribute_access(located, only),
+            None => self.attribute_several(search, located, false),
+        }
     }
 
     /// The answer that all that is left agrees on.

@@ -10,9 +10,10 @@ use crate::attribution::world::World;
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::call_site::{CallForm, CalleeAddress};
 use crate::index::entered::{ComesBack, EnteredFunction, JumpEntry, JumpSite, PointerJump, WaysIn};
-use crate::index::function_type::FunctionType;
+use crate::index::function_type::{Casts, FunctionType};
 use crate::index::question::{Needs, Question};
 use crate::index::site::Past;
+use crate::limit;
 use crate::x86_64::backtrack::Skid;
 use crate::x86_64::pointer::CodePointer;
 use crate::x86_64::sampled_stack::SampledStack;
@@ -32,6 +33,7 @@ struct WayIn {
 }
 
 /// The last step there.
+#[derive(Clone)]
 enum Led {
     /// The call, which touched nothing but the place of its return address.
     Call,
@@ -55,12 +57,18 @@ enum Reached<'a> {
 }
 
 impl Reached<'_> {
-    /// Tells whether it may be one that goes on to this jump.
-    fn may_be(self, jump: &JumpSite) -> bool {
-        let may_be = |entry: &JumpEntry| match (self, &entry.function_type) {
-            (Self::Function(start), _) => start == entry.start,
-            (Self::Pointed(_, Some(pointed)), Some(taken)) => taken.may_be_called_as(pointed),
-            _ => true,
+    /// Tells whether it may be one that goes on to this jump, after at most so many steps, which are taken off.
+    fn may_be(self, jump: &JumpSite, casts: Casts, n_left: &mut usize) -> bool {
+        let may_be = |entry: &JumpEntry| {
+            *n_left = n_left.saturating_sub(1);
+            match (self, &entry.function_type) {
+                _ if *n_left == 0 => true,
+                (Self::Function(start), _) => start == entry.start,
+                (Self::Pointed(_, Some(pointed)), Some(taken)) => {
+                    taken.may_be_within(pointed, casts, n_left)
+                }
+                _ => true,
+            }
         };
         jump.entries.is_empty() || jump.entries.iter().any(may_be)
     }
@@ -68,12 +76,16 @@ impl Reached<'_> {
 
 /// Tells of each jump whether its function may run after the call, before the called one returns: the called one, or
 /// another that such a jump may lead to.
-fn reached(jumps: &[PointerJump], first: Reached<'_>) -> Vec<bool> {
+fn reached(jumps: &[PointerJump], first: Reached<'_>, casts: Casts) -> Vec<bool> {
     let mut are_reached = vec![false; jumps.len()];
     let mut work = vec![first];
+    let mut n_left = limit::MAX_TYPE_STEPS;
     while let Some(from) = work.pop() {
         for (jump, is_reached) in jumps.iter().zip(&mut are_reached) {
-            let may_be = || !jump.are_few() || jump.sites.iter().any(|site| from.may_be(site));
+            let mut may_be = || {
+                !jump.are_few()
+                    || jump.sites.iter().any(|site| from.may_be(site, casts, &mut n_left))
+            };
             if !*is_reached && may_be() {
                 *is_reached = true;
                 work.push(Reached::Pointed(None, jump.pointed.as_deref()));
@@ -93,6 +105,8 @@ struct AtEntry<'a> {
     at: Avma,
     caller: LoadObjectIdx,
     return_address: Avma,
+    /// What pointers are taken to hold.
+    casts: Casts,
 }
 
 impl AtEntry<'_> {
@@ -112,7 +126,7 @@ impl AtEntry<'_> {
         let state = State::sampled(registers, bias, None);
         let mut are_reached = None;
         let mut possible = Vec::new();
-        for (at, jump) in ways.perhaps() {
+        for (at, jump) in ways.perhaps(self.casts) {
             let place = state.effective_address(&jump.operand).ok()?;
             let in_file = Svma(place.0.wrapping_sub(bias));
             let is_held = self.entered.is_held_at(in_file);
@@ -123,7 +137,8 @@ impl AtEntry<'_> {
             if !USER.contains(&place.0) || is_elsewhere {
                 continue;
             }
-            let are_reached = are_reached.get_or_insert_with(|| reached(&ways.jumps, first));
+            let are_reached =
+                are_reached.get_or_insert_with(|| reached(&ways.jumps, first, self.casts));
             if is_held || are_reached.get(at) == Some(&true) {
                 possible.push(Possible { jump, is_held, is_calls, holds_other });
             }
@@ -195,7 +210,8 @@ impl World {
             return Err(Needs { object: caller, question: Question::CallForm(after) });
         };
         let at = Avma(return_address.0.wrapping_sub(call.length.into()));
-        let entry = AtEntry { located, entered, call: &call, at, caller, return_address };
+        let casts = Casts::Dropping;
+        let entry = AtEntry { located, entered, call: &call, at, caller, return_address, casts };
         let Some(WayIn { led, is_likely }) = self.way(entry)? else { return Ok(blocked) };
         let found = match led {
             Led::Call => {
@@ -207,6 +223,9 @@ impl World {
             Led::Through(at) => self.at_pointer(search, located, at, blocked)?,
             Led::OneOf(jumps) => self.at_one_of(search, located, &jumps, blocked)?,
         };
+        if !is_likely {
+            self.vote(sample, &found);
+        }
         Ok(if is_likely { found.by_frequency() } else { found })
     }
 
@@ -215,27 +234,41 @@ impl World {
         let AtEntry { located, entered, call, .. } = entry;
         let here = located.ip();
         let leads_here = |target: Option<Svma>| entry.caller == located.object && target == here;
+        let sure = |led| Some(WayIn { led, is_likely: false });
         let seen = if leads_here(call.written) {
-            Some(Led::Call)
+            sure(Led::Call)
         } else if call.onward.iter().any(|target| leads_here(Some(*target))) {
-            Some(Led::Jump)
+            sure(Led::Jump)
         } else {
             self.led_by_pointer(entry)
         };
         let is_only_called = entered.is_only_called && !entry.is_in_register();
-        let is_likely = entered.comes_back == ComesBack::Unlikely;
         match (entered.comes_back, seen) {
-            (ComesBack::Never | ComesBack::Unlikely, Some(led)) => {
-                Ok(Some(WayIn { led, is_likely }))
+            (ComesBack::Never, Some(way)) if way.is_likely && is_only_called => {
+                let found = self.way_besides(entry, Some(way.led.clone()))?;
+                Ok(Some(found.unwrap_or(way)))
             }
+            (ComesBack::Never, Some(way)) => Ok(Some(way)),
+            (ComesBack::Unlikely, Some(way)) => Ok(Some(WayIn { is_likely: true, ..way })),
             (ComesBack::ByJump, _) => Ok(None),
-            (_, seen) if is_only_called => self.way_besides(entry, seen),
+            (_, seen) if is_only_called => self.way_besides(entry, seen.map(|way| way.led)),
             _ => Ok(None),
         }
     }
 
-    /// The same for a function that is only called, by other ways than what was `seen` as well.
+    /// The same for a function that is only called, by other ways than what was `seen` as well. Where several are possible,
+    /// that which is the only one without casts that drop arguments is likely.
     fn way_besides(&self, entry: AtEntry<'_>, seen: Option<Led>) -> Result<Option<WayIn>, Needs> {
+        if let Some(way) = self.way_of_all(entry, seen.clone())? {
+            return Ok(Some(way));
+        }
+        let keeping = AtEntry { casts: Casts::Keeping, ..entry };
+        let likely = self.way_of_all(keeping, seen)?;
+        Ok(likely.map(|way| WayIn { is_likely: true, ..way }))
+    }
+
+    /// The same, with these casts.
+    fn way_of_all(&self, entry: AtEntry<'_>, seen: Option<Led>) -> Result<Option<WayIn>, Needs> {
         let AtEntry { located, entered, .. } = entry;
         let here = located.ip();
         let Some(here) = here else { return Ok(None) };
@@ -265,9 +298,14 @@ impl World {
     /// The way by which the function was entered, where nothing shows that the call led here: all other ways are ruled
     /// out.
     fn only_way(&self, entry: AtEntry<'_>, ways: &WaysIn) -> Result<Option<WayIn>, Needs> {
-        let AtEntry { located, entered, call, at, .. } = entry;
+        let AtEntry { located, entered, call, at, casts, .. } = entry;
         let is_known = call.stub.is_some() || call.callee != CalleeAddress::Unknown;
         let place = self.place_of_pointer(entry).filter(|_| !is_known);
+        // The file has another function there: the program may have put this one there since.
+        let is_changed = place.is_some_and(|place| entered.is_of_other(place));
+        if is_changed && entered.is_taken {
+            return Ok(None);
+        }
         let mut place = place.filter(|place| entered.pointers.binary_search(place).is_err());
         let mut site = None;
         if place.is_some() {
@@ -275,7 +313,7 @@ impl World {
         }
         let pointed = site.as_ref().and_then(|(_, site, _)| site.pointed.as_deref());
         if let (Some(taken), Some(pointed)) = (&ways.function_type, pointed) {
-            place = place.filter(|_| taken.may_be_called_as(pointed));
+            place = place.filter(|_| taken.may_be_called_as(pointed, entry.casts));
         }
         let first = match (place, call.written) {
             (Some(_), _) => Reached::Pointed(place, pointed),
@@ -288,23 +326,30 @@ impl World {
         if place.is_some() {
             return Ok(through(at, &jumps, false, located.bias));
         }
+
         let (held, others): (Vec<Possible<'_>>, Vec<Possible<'_>>) =
             jumps.iter().partition(|it| it.is_held);
         let [Possible { jump, .. }] = held[..] else { return Ok(None) };
         let at = |site: &JumpSite| Avma(site.at.0.wrapping_add(located.bias));
-        let mut sites: Vec<Avma> =
-            jump.sites.iter().filter(|site| first.may_be(site)).map(at).collect();
+        let mut n_left = limit::MAX_TYPE_STEPS;
+        let mut sites: Vec<Avma> = jump
+            .sites
+            .iter()
+            .filter(|site| first.may_be(site, casts, &mut n_left))
+            .map(at)
+            .collect();
         if sites.is_empty() {
             // After more than one jump it is any of them.
             sites.extend(jump.sites.iter().map(at));
         }
-        let is_likely = !others.is_empty();
+        let is_likely = is_changed || !others.is_empty();
         Ok(jump.are_few().then_some(WayIn { led: Led::OneOf(sites), is_likely }))
     }
 
     /// Tells whether the call led here by a pointer: one that still has this address, one of this function's name, or one
     /// that the file has with this address.
-    fn led_by_pointer(&self, entry: AtEntry<'_>) -> Option<Led> {
+    fn led_by_pointer(&self, entry: AtEntry<'_>) -> Option<WayIn> {
+        let sure = |led| WayIn { led, is_likely: false };
         let AtEntry { located, entered, call, at, .. } = entry;
         let Located { sample, registers, .. } = located;
         let is_named = match &call.callee {
@@ -319,13 +364,15 @@ impl World {
         if let Some(stub) = call.stub {
             let (_, bias_of_call) = self.locate(sample.pid, at).ok()?;
             let jump = Avma(stub.0.wrapping_add(bias_of_call));
-            return is_named.then_some(Led::Through(jump));
+            return is_named.then_some(sure(Led::Through(jump)));
         }
         if let CodePointer::Register(register) = call.pointer? {
-            return (registers.get(register) == Some(sample.ip.0)).then_some(Led::Call);
+            return (registers.get(register) == Some(sample.ip.0)).then_some(sure(Led::Call));
         }
         let place = self.place_of_pointer(entry)?;
-        (is_named || entered.is_held_at(place)).then_some(Led::Through(at))
+        let is_likely = !is_named && !entered.is_loaded(place);
+        (is_named || entered.is_held_at(place))
+            .then_some(WayIn { led: Led::Through(at), is_likely })
     }
 
     /// The place of the pointer that the call went by, as an address of the load object of the sample's code.
@@ -403,7 +450,7 @@ impl World {
         match choose(search, evidence, past.trail.reach) {
             Choice::Left { .. } => {
                 let located = Located { object, bias, site, past, ..located };
-                self.attribute_left(search, located, false).map(Some)
+                self.attribute_unvoted(search, located).map(Some)
             }
             Choice::NotMemory(_) | Choice::Unknown(_) => Ok(None),
         }

@@ -5,7 +5,7 @@ use crate::code::crossing::{Crossings, FunctionStarts};
 use crate::code::noreturn::DeadEnds;
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::image::{ElfImage, Segment};
-use crate::elf::linkage::LinkageTable;
+use crate::elf::linkage::{LinkageSlot, LinkageTable};
 use crate::elf::relocation::{self, CodePointers};
 use crate::known::compiler::COLD;
 use crate::limit;
@@ -127,6 +127,26 @@ impl CodeImage {
     /// The jump of the stub of the linkage table at `svma`, and the pointer that it goes by.
     pub(crate) fn linkage_jump(&self, svma: Svma) -> Option<(Svma, Svma)> {
         scan::linkage_jump(svma, &self.bytes_at(svma, 16)?)
+    }
+
+    /// The slot of the stub of the linkage table at `svma`, which the loader fills. A function that jumps on by a pointer of
+    /// its own looks like a stub.
+    pub(crate) fn linkage_stub(&self, svma: Svma) -> Option<&LinkageSlot> {
+        self.linkage().at(self.linkage_slot(svma)?)
+    }
+
+    /// Tells whether the code at `svma` is of the linkage table.
+    pub(crate) fn is_linkage(&self, svma: Svma) -> bool {
+        let section = self.image.loaded_section(svma);
+        let is_of_table = section.is_some_and(|section| section.name.starts_with(".plt"));
+        is_of_table || self.linkage_stub(svma).is_some()
+    }
+
+    /// The same, or the slot of a function that only jumps on by a pointer that the loader alone writes.
+    pub(crate) fn loaded_slot(&self, svma: Svma) -> Option<Svma> {
+        let slot = self.linkage_slot(svma)?;
+        let is_loaded = self.linkage().at(slot).is_some() || self.loaded_pointer(slot).is_some();
+        is_loaded.then_some(slot)
     }
 
     /// The places in its data where the file has a pointer to the code at `target`, in order.
@@ -263,15 +283,13 @@ impl CodeImage {
         let mut found = Vec::new();
         let mut n_left = limit::MAX_POINTER_DATA_BYTES;
         for segment in self.data_segments() {
-            // A segment begins where its first section does: thread-local bytes need not be aligned.
-            let before = segment.start.0.wrapping_neg() % 8;
-            let start = segment.start.plus(before);
-            let n_bytes = segment.file_bytes.saturating_sub(before).min(n_left);
+            let n_bytes = segment.file_bytes.min(n_left);
             n_left -= n_bytes;
-            let bytes = self.bytes_at(start, n_bytes as usize).unwrap_or_default();
-            let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-            let placed = words.zip((0..).step_by(8)).filter(|(word, _)| *word != 0);
-            let here = placed.map(|(word, into)| (Svma(word), start.plus(into)));
+            let bytes = self.bytes_at(segment.start, n_bytes as usize).unwrap_or_default();
+            // In a packed structure they lie anywhere.
+            let words = bytes.array_windows::<8>().map(|word| u64::from_le_bytes(*word));
+            let placed = words.zip(0..).filter(|(word, _)| *word != 0);
+            let here = placed.map(|(word, into)| (Svma(word), segment.start.plus(into)));
             found.extend(here.filter(|(target, _)| is_asked(*target)));
         }
         found

@@ -290,6 +290,16 @@ impl ElfImage {
         let section = self.section(name);
         section.and_then(|section| self.read_section(file, section).ok()).unwrap_or_default()
     }
+
+    /// The loader's relocations, without those of the linkage table: in one section, or with `-z nocombreloc` in one for
+    /// each that they are for.
+    pub(crate) fn relocation_bytes(&self, file: &dyn FileBytes) -> Vec<u8> {
+        let is_one = |it: &&Section| {
+            it.is_loaded && it.name.starts_with(".rela.") && *it.name != *".rela.plt"
+        };
+        let read = |section: &Section| self.read_section(file, section).unwrap_or_default();
+        self.sections.iter().filter(is_one).flat_map(|it| read(it).to_vec()).collect()
+    }
 }
 
 impl Segment {

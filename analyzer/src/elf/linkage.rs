@@ -63,6 +63,13 @@ impl LinkageTable {
         table
     }
 
+    /// Tells whether a slot is for a function of one of these names.
+    pub(crate) fn has_any(&self, names: &[Arc<str>]) -> bool {
+        let is_one =
+            |slot: &LinkageSlot| matches!(slot, LinkageSlot::Address(name) if names.contains(name));
+        !names.is_empty() && self.by_place.iter().any(|(_, slot)| is_one(slot))
+    }
+
     /// The purpose of the slot that holds the byte at `svma`.
     pub(crate) fn at(&self, svma: Svma) -> Option<&LinkageSlot> {
         let next = self.by_place.partition_point(|(place, _)| *place <= svma);

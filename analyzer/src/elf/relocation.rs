@@ -22,7 +22,7 @@ pub(crate) struct CodePointers {
 
 impl CodePointers {
     pub(crate) fn load(image: &ElfImage, file: &dyn FileBytes) -> Self {
-        let bytes = image.section_bytes(file, ".rela.dyn");
+        let bytes = image.relocation_bytes(file);
         let is_code = |address: &u64| image.is_code(Svma(*address));
         let mut by_place: Vec<(u64, u64)> = entries::<Rela64<LittleEndian>>(&bytes)
             .iter()
@@ -64,7 +64,7 @@ pub(crate) fn data_pointers(
     file: &dyn FileBytes,
     max: usize,
 ) -> Vec<(Svma, Option<Svma>)> {
-    let bytes = image.section_bytes(file, ".rela.dyn");
+    let bytes = image.relocation_bytes(file);
     let written = entries::<Rela64<LittleEndian>>(&bytes).iter().filter_map(|entry| {
         let target = Svma(entry.r_addend.get(LittleEndian).cast_unsigned());
         let is_own = entry.r_type(LittleEndian, false) == R_X86_64_RELATIVE;
@@ -81,7 +81,7 @@ pub(crate) fn open_places(
     file: &dyn FileBytes,
     places: &[Svma],
 ) -> FxHashSet<Svma> {
-    let bytes = image.section_bytes(file, ".rela.dyn");
+    let bytes = image.relocation_bytes(file);
     let touched = entries::<Rela64<LittleEndian>>(&bytes).iter().flat_map(|entry| {
         let target = Svma(entry.r_addend.get(LittleEndian).cast_unsigned());
         let is_known = entry.r_type(LittleEndian, false) == R_X86_64_RELATIVE;

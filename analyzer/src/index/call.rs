@@ -218,7 +218,7 @@ impl LoadObjectIndex {
     /// The function that a call is of, as another load object can compare it.
     pub(crate) fn target(&self, callee: Option<Destination>) -> CalleeAddress {
         let slot = match callee {
-            Some(Destination::Code(start)) => match self.code.linkage_slot(start) {
+            Some(Destination::Code(start)) => match self.code.loaded_slot(start) {
                 Some(slot) => slot,
                 None => return CalleeAddress::At([start].into()),
             },

@@ -24,7 +24,8 @@ impl LoadObjectIndex {
         let (function, at) = self.call_before(behind)?;
         let call = function.code(at)?;
         let (written, pointer) = (function.exit(at).target(), function.pointer(at));
-        let stub = written.and_then(|start| Some(self.code.linkage_jump(start)?.0));
+        let stub = written.filter(|start| self.code.loaded_slot(*start).is_some());
+        let stub = stub.and_then(|start| Some(self.code.linkage_jump(start)?.0));
         let callee = match function.destination(at) {
             // A pointer that the program may have changed.
             Some(Destination::Slot(slot))
@@ -42,6 +43,12 @@ impl LoadObjectIndex {
 
     fn jumps_onward(&mut self, start: Svma) -> Option<Vec<Svma>> {
         let (function, jumps) = self.last_jumps(start)?;
+        // By a pointer it may go on to the same.
+        let inside = function.leaps_inside();
+        let mut all = 0..function.n_instructions();
+        if all.any(|at| function.exit(at) == Exit::Indirect && !inside.contains(&(at as u32))) {
+            return None;
+        }
         let target = |jump: Svma| function.exit(function.index_of(jump)?).target();
         Some(jumps.into_iter().filter_map(target).collect())
     }

@@ -55,10 +55,15 @@ impl LoadObjectIndex {
         if given.is_empty() || !self.is_only_handed(entry) { Vec::new() } else { given }
     }
 
+    /// Tells whether code of the load object has the address of a function.
+    pub(crate) fn is_taken(&mut self, entry: Svma) -> bool {
+        self.addresses().to(entry).next().is_some()
+    }
+
     /// Tells whether a pointer to a function can be had: data or code has its address, or it has a name for others; `None`
     /// where not all of these are known.
     pub(crate) fn is_pointed_to(&mut self, entry: Svma) -> Option<bool> {
-        let is_told = self.addresses().to(entry).next().is_some()
+        let is_told = self.is_taken(entry)
             || !self.names().at(entry).is_empty()
             || !self.code.places_of(entry).is_empty();
         if is_told {

@@ -1,6 +1,6 @@
 //! Functions that begin at a reported IP, and the ways into them.
 
-use crate::index::function_type::FunctionType;
+use crate::index::function_type::{Casts, FunctionType};
 use crate::limit;
 use crate::x86_64::access::AddressOperand;
 use dataspace_proto::address::Svma;
@@ -22,9 +22,22 @@ pub struct EnteredFunction {
     pub(crate) comes_back: ComesBack,
     /// No jump that is written out in another function leads to it, and no linkage stub.
     pub is_only_called: bool,
+    /// Code has its address, and may put it anywhere.
+    pub(crate) is_taken: bool,
 }
 
 impl EnteredFunction {
+    /// Tells whether only the loader writes at `place`, where the file has a pointer to code.
+    pub(crate) fn is_loaded(&self, place: Svma) -> bool {
+        self.loaded.binary_search(&place).is_ok()
+    }
+
+    /// Tells whether the file has a pointer to other code at `place`, which the program may have changed.
+    pub(crate) fn is_of_other(&self, place: Svma) -> bool {
+        let is_pointer = self.pointers.binary_search(&place).is_ok();
+        is_pointer && !self.is_held_at(place) && !self.is_loaded(place)
+    }
+
     /// Tells whether the file has a pointer to it at `place`.
     pub(crate) fn is_held_at(&self, place: Svma) -> bool {
         self.held_at.binary_search(&place).is_ok()
@@ -56,15 +69,21 @@ pub struct WaysIn {
     pub(crate) jumps: Arc<[PointerJump]>,
     /// Those of them that do not lead here, by their place in the list.
     pub(crate) elsewhere: Vec<u16>,
-    /// Those into whose static pointer code may put this function.
+    /// Those that do not where pointers hold no functions that take fewer arguments than they pass.
+    pub(crate) dropping: Vec<u16>,
+    /// Those into whose pointer code may put this function.
     pub(crate) put: Vec<u16>,
 }
 
 impl WaysIn {
     /// The jumps by pointers that may lead here, with their places in the list.
-    pub(crate) fn perhaps(&self) -> impl Iterator<Item = (usize, &PointerJump)> {
+    pub(crate) fn perhaps(&self, casts: Casts) -> impl Iterator<Item = (usize, &PointerJump)> {
         let all = self.jumps.iter().enumerate();
-        all.filter(|(at, _)| !self.elsewhere.contains(&(*at as u16)))
+        all.filter(move |(at, _)| {
+            let at = *at as u16;
+            let is_dropping = casts == Casts::Keeping && self.dropping.contains(&at);
+            !is_dropping && !self.elsewhere.contains(&at)
+        })
     }
 }
 
@@ -98,6 +117,16 @@ pub(crate) struct JumpEntry {
 }
 
 impl PointerJump {
+    /// Tells whether it may lead to functions of this type.
+    pub(crate) fn may_be_of(&self, taken: Option<&FunctionType>, casts: Casts) -> bool {
+        match (&self.pointed, taken) {
+            (Some(pointed), Some(taken)) if self.are_few() => {
+                taken.may_be_called_as(pointed, casts)
+            }
+            _ => true,
+        }
+    }
+
     /// Tells whether all of the jumps are kept.
     pub(crate) const fn are_few(&self) -> bool {
         self.sites.len() <= limit::MAX_ALIKE_JUMPS
@@ -125,4 +154,6 @@ pub(crate) struct Puts {
     pub(crate) has_others: bool,
     /// Others may have its address, and put there anything.
     pub(crate) is_open: bool,
+    /// Other load objects find it by a name, and may put there what they find by names.
+    pub(crate) is_exported: bool,
 }

@@ -61,6 +61,8 @@ impl EntryNames {
             let name = || symbols.name(symbol);
             match symbol.st_type() {
                 elf::STT_FUNC => names.add(at, name()),
+                // Of assembly without `.type`.
+                elf::STT_NOTYPE if code.image.is_code(at) => names.add(at, name()),
                 elf::STT_GNU_IFUNC => {
                     let choices = resolved.entry(at).or_insert_with(|| choices(code, frames, at));
                     for choice in choices {
@@ -74,11 +76,6 @@ impl EntryNames {
             }
         }
         names
-    }
-
-    /// The beginnings of the functions that have names.
-    pub(crate) fn starts(&self) -> impl Iterator<Item = Svma> {
-        self.of.keys().copied()
     }
 
     /// Tells whether other load objects find the variable at `place` by a name.
@@ -96,6 +93,11 @@ impl EntryNames {
         self.stubs.get(&start).map_or(&[], |stubs| stubs)
     }
 
+    /// The beginning of the function of this name.
+    pub(crate) fn start_of(&self, name: &Arc<str>) -> Option<Svma> {
+        self.of.iter().find(|(_, names)| names.contains(name)).map(|(start, _)| *start)
+    }
+
     /// The names of the function at `start`.
     pub(crate) fn at(&self, start: Svma) -> &[Arc<str>] {
         self.of.get(&start).map_or(&[], |names| names)
@@ -103,8 +105,9 @@ impl EntryNames {
 
     fn add(&mut self, at: Svma, name: Option<Arc<str>>) {
         let known = self.of.entry(at).or_default();
-        let Some(name) = name.filter(|name| !known.contains(name)) else { return };
-        if known.len() < limit::MAX_ENTRY_NAMES {
+        // One that cannot be read is a name all the same.
+        let name = name.unwrap_or_default();
+        if known.len() < limit::MAX_ENTRY_NAMES && !known.contains(&name) {
             known.push(name);
         }
     }

@@ -27,24 +27,43 @@ pub(crate) enum Parameter {
     Other,
 }
 
+/// What functions a pointer is taken to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Casts {
+    /// Those that take as many arguments as it passes.
+    Keeping,
+    /// Those that take fewer, too: a callback need not ask for all that it is given.
+    Dropping,
+}
+
 impl FunctionType {
     /// Tells whether a pointer to functions with the prototype `pointer` may hold one with this prototype: one that takes
-    /// as many, and each pointer as one to the same, to what begins with that, or is begun by it.
-    pub(crate) fn may_be_called_as(&self, pointer: &Self) -> bool {
+    /// no more, and each pointer as one to the same, to what begins with that, or is begun by it.
+    pub(crate) fn may_be_called_as(&self, pointer: &Self, casts: Casts) -> bool {
+        self.may_be_within(pointer, casts, &mut { usize::MAX })
+    }
+
+    /// The same after at most so many steps, which are taken off; then it may be.
+    pub(crate) fn may_be_within(&self, pointer: &Self, casts: Casts, n_left: &mut usize) -> bool {
         let [taken, passed] = [self, pointer].map(|it| it.parameters.len());
+        let is_all_taken = taken >= passed || self.takes_more;
         let are_enough =
-            (passed >= taken || pointer.takes_more) && (taken >= passed || self.takes_more);
+            (passed >= taken || pointer.takes_more) && (is_all_taken || casts == Casts::Dropping);
         let mut pairs = self.parameters.iter().zip(&pointer.parameters);
-        are_enough && pairs.all(|(taken, passed)| taken.may_be(passed))
+        are_enough && pairs.all(|(taken, passed)| taken.may_be(passed, n_left))
     }
 }
 
 impl Parameter {
-    fn may_be(&self, other: &Self) -> bool {
+    fn may_be(&self, other: &Self, n_left: &mut usize) -> bool {
         match (self, other) {
             (Self::Pointer(one), Self::Pointer(other)) => {
-                begins_with(one, other, &mut { MOST_PARTS })
-                    || begins_with(other, one, &mut { MOST_PARTS })
+                let mut steps = MOST_PARTS.min(*n_left);
+                let n = steps;
+                let is_one =
+                    begins_with(one, other, &mut steps) || begins_with(other, one, &mut steps);
+                *n_left -= n - steps;
+                is_one
             }
             (Self::Pointer(_) | Self::Number(_), Self::Code)
             | (Self::Code, Self::Pointer(_) | Self::Number(_)) => false,
@@ -58,8 +77,8 @@ impl Parameter {
     }
 }
 
-/// First parts of a structure that are looked at, those of unions among them.
-const MOST_PARTS: usize = 64;
+/// First parts of two structures that are looked at, those of unions among them.
+const MOST_PARTS: usize = 128;
 
 /// Tells whether a structure begins with another one, or is it; or has too many first parts.
 fn begins_with(whole: &Layout, part: &Layout, n_left: &mut usize) -> bool {
@@ -70,7 +89,7 @@ fn begins_with(whole: &Layout, part: &Layout, n_left: &mut usize) -> bool {
     }
     match &whole.shape {
         Shape::Aggregate { members, .. } => {
-            let mut first = members.iter().filter(|it| it.byte_range().0 == 0);
+            let mut first = members.iter().take(MOST_PARTS).filter(|it| it.byte_range().0 == 0);
             first.any(|member| begins_with(&member.layout, part, n_left))
         }
         Shape::Array { element, .. } => begins_with(element, part, n_left),
@@ -114,11 +133,11 @@ mod tests {
             parameters: vec![Parameter::Pointer(layout)],
             takes_more: false,
         };
-        assert!(takes(nested).may_be_called_as(&takes(other)), "nobody knows");
+        assert!(takes(nested).may_be_called_as(&takes(other), Casts::Dropping), "nobody knows");
     }
 
     #[test]
-    fn a_pointer_holds_what_takes_as_many_and_alike() {
+    fn a_pointer_holds_what_takes_no_more_and_alike() {
         let object = structure("object", None);
         let (derived, other) = (structure("text", Some(object.clone())), structure("page", None));
         let takes = |parameters: &[Parameter]| FunctionType {
@@ -129,24 +148,33 @@ mod tests {
             |parameters: &[Parameter]| FunctionType { takes_more: true, ..takes(parameters) };
         let to = |layout: &Arc<Layout>| Parameter::Pointer(layout.clone());
         let pointer = takes(&[to(&object), Parameter::Number(4)]);
-        let may_be = |parameters: &[Parameter]| takes(parameters).may_be_called_as(&pointer);
+        let may_be = |parameters: &[Parameter]| {
+            takes(parameters).may_be_called_as(&pointer, Casts::Dropping)
+        };
         assert!(may_be(&[to(&object), Parameter::Number(4)]));
         assert!(may_be(&[to(&derived), Parameter::Number(4)]), "its first member is one");
         assert!(may_be(&[Parameter::AnyPointer, Parameter::Number(4)]));
-        assert!(with_more(&[]).may_be_called_as(&pointer), "nothing is declared");
-        assert!(!may_be(&[]), "it takes nothing");
+        assert!(with_more(&[]).may_be_called_as(&pointer, Casts::Dropping), "nothing is declared");
+        assert!(may_be(&[]), "what it takes nothing of");
         assert!(!may_be(&[Parameter::Code, Parameter::Number(4)]), "an object is no function");
         assert!(
-            with_more(&[to(&object)]).may_be_called_as(&pointer),
+            with_more(&[to(&object)]).may_be_called_as(&pointer, Casts::Dropping),
             "the number is one of those that follow"
         );
-        assert!(!with_more(&[to(&other)]).may_be_called_as(&pointer));
+        assert!(!with_more(&[to(&other)]).may_be_called_as(&pointer, Casts::Dropping));
         let printing = with_more(&[to(&object)]);
         let [one, two] = [&[to(&object)][..], &[to(&object), Parameter::Other]].map(takes);
-        assert!(one.may_be_called_as(&printing) && two.may_be_called_as(&printing));
-        assert!(!takes(&[]).may_be_called_as(&printing), "one is passed at least");
+        assert!(
+            one.may_be_called_as(&printing, Casts::Dropping)
+                && two.may_be_called_as(&printing, Casts::Dropping)
+        );
+        assert!(
+            !takes(&[to(&object), Parameter::Other]).may_be_called_as(&one, Casts::Dropping),
+            "it takes more"
+        );
         assert!(!may_be(&[to(&other), Parameter::Number(4)]));
-        assert!(!may_be(&[to(&object)]));
+        assert!(may_be(&[to(&object)]), "as a cast has it");
+        assert!(!takes(&[to(&object)]).may_be_called_as(&pointer, Casts::Keeping));
         assert!(!may_be(&[to(&object), Parameter::Number(8)]));
         assert!(!may_be(&[to(&object), Parameter::AnyPointer]), "half of it would be missing");
     }

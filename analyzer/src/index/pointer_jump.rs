@@ -3,7 +3,6 @@
 use crate::elf::data_symbol::DataPlace;
 use crate::elf::linkage::LinkageSlot;
 use crate::index::entered::{JumpEntry, JumpSite, PointerJump, Puts};
-use crate::index::function_type::FunctionType;
 use crate::index::load_object::LoadObjectIndex;
 use crate::limit;
 use crate::x86_64::abi::POINTER_BYTES;
@@ -12,7 +11,7 @@ use crate::x86_64::image_bytes::ImageBytes as _;
 use crate::x86_64::pointer::CodePointer;
 use crate::x86_64::scan::{self, DataUse, Reference};
 use dataspace_proto::address::Svma;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 impl LoadObjectIndex {
@@ -69,14 +68,26 @@ impl LoadObjectIndex {
         at: Svma,
         known: &mut FxHashMap<Svma, JumpEntry>,
     ) -> Option<Arc<[JumpEntry]>> {
-        let own = self.function(at).ok()?.start()?;
-        let mut found = vec![self.jump_entry(own, known)?];
+        let function = self.function(at).ok()?;
+        let mut found: Vec<JumpEntry> = Vec::new();
+        for part in function.entries() {
+            found.push(self.jump_entry(part, known)?);
+        }
+        let mut seen: FxHashSet<Svma> = found.iter().map(|it| it.start).collect();
         let mut next = 0;
         while let Some(JumpEntry { start, .. }) = found.get(next) {
+            let start = *start;
+            if self.is_linked(start) {
+                return None;
+            }
             let crossings = self.code.crossings(self.frames.starts())?;
-            for (_, part) in crossings.jumping_to(*start)?.to_vec() {
+            let jumping = crossings.jumping_to(start)?;
+            if jumping.len() > limit::MAX_JUMP_ENTRIES {
+                return None;
+            }
+            for (_, part) in jumping.to_vec() {
                 let from = self.jump_entry(Svma(part), known)?;
-                if !found.iter().any(|it| it.start == from.start) {
+                if seen.insert(from.start) {
                     found.push(from);
                 }
             }
@@ -86,6 +97,13 @@ impl LoadObjectIndex {
             }
         }
         Some(found.into())
+    }
+
+    /// Tells whether a stub of the load object's own linkage table may lead to one of its functions.
+    fn is_linked(&mut self, start: Svma) -> bool {
+        let names = self.names();
+        let own = names.at(start).to_vec();
+        !names.stubs(start).is_empty() || self.code.linkage().has_any(&own)
     }
 
     /// The function that has a part that begins at `part`.
@@ -112,21 +130,11 @@ impl LoadObjectIndex {
     /// Tells whether the jump at `site` stays in its function.
     fn is_inside(&mut self, site: Svma) -> bool {
         let Ok(function) = self.function(site) else { return false };
-        function.index_of(site).is_some_and(|at| function.leaps().contains(&(at as u32)))
+        function.index_of(site).is_some_and(|at| function.leaps_inside().contains(&(at as u32)))
     }
 
-    /// Tells whether the jump may lead to the function at `start`, which takes what is told.
-    pub(crate) fn may_lead(
-        &mut self,
-        jump: &PointerJump,
-        start: Svma,
-        taken: Option<&FunctionType>,
-    ) -> bool {
-        if let (Some(pointed), Some(taken), true) = (&jump.pointed, taken, jump.are_few())
-            && !taken.may_be_called_as(pointed)
-        {
-            return false;
-        }
+    /// Tells whether the pointer of the jump may lead to the function at `start`.
+    pub(crate) fn may_lead(&mut self, jump: &PointerJump, start: Svma) -> bool {
         match jump.operand.static_address() {
             Some(place) => match self.code.linkage().at(place) {
                 Some(LinkageSlot::Address(name)) => {
@@ -143,28 +151,43 @@ impl LoadObjectIndex {
 
     /// Tells whether the static pointer at `place` may lead to the function at `start`.
     fn may_hold(&mut self, place: Svma, start: Svma) -> bool {
-        self.is_put(place, start, |puts| puts.is_open)
+        self.is_put(place, start, true)
     }
 
-    /// Tells whether code that writes to the static pointer of this jump may put the function at `start` there.
+    /// Tells whether code may put the function at `start` into the pointer of this jump: it is seen to, or it has its
+    /// address, and not all that is put there is known.
     pub(crate) fn is_put_into(&mut self, jump: &PointerJump, start: Svma) -> bool {
-        let place = jump.operand.static_address();
-        place.is_some_and(|place| self.is_put(place, start, |_| false))
+        match jump.operand.static_address() {
+            Some(place) => self.is_put_at(place, start),
+            None => self.is_taken(start),
+        }
     }
 
-    /// The same for the pointer at `place`, or one that it is filled from; or that anything may be there by `is_open`.
-    fn is_put(&mut self, place: Svma, start: Svma, is_open: impl Fn(&Puts) -> bool) -> bool {
+    /// The same for the static pointer at `place`.
+    pub(crate) fn is_put_at(&mut self, place: Svma, start: Svma) -> bool {
+        let is_taken = self.is_taken(start);
+        self.is_put(place, start, is_taken)
+    }
+
+    /// Tells whether the function at `start` may come into the pointer at `place`, or one that this is filled from:
+    /// `is_anything` if it may be among what is not known.
+    fn is_put(&mut self, place: Svma, start: Svma, is_anything: bool) -> bool {
         if self.call_cache.jumps.puts.is_none() {
             let puts = self.find_puts().unwrap_or_default();
             self.call_cache.jumps.puts = Some(puts);
         }
+        let is_exported = !self.names().at(start).is_empty();
         let Some(all) = &self.call_cache.jumps.puts else { return true };
         let mut places = vec![place];
         let mut next = 0;
         while let Some(place) = places.get(next) {
             next += 1;
-            let Some(puts) = all.get(place) else { return true };
-            if is_open(puts) || puts.has_others || puts.starts.contains(&start) {
+            let is_unknown = all.get(place).is_none_or(|it| it.is_open || it.has_others);
+            if is_unknown && is_anything {
+                return true;
+            }
+            let Some(puts) = all.get(place) else { continue };
+            if puts.starts.contains(&start) || puts.is_exported && is_exported {
                 return true;
             }
             for from in &puts.from {
@@ -191,11 +214,18 @@ impl LoadObjectIndex {
             if places.is_empty() || all.len() + places.len() > limit::MAX_STATIC_POINTERS {
                 break;
             }
-            let references = self.references(&places)?;
-            let open = self.code.open_places(&places);
+            // Who has a variable's address may write to any part of it.
+            let starts = places.iter().filter_map(|place| self.variable_start(*place));
+            let mut told: Vec<Svma> = places.iter().copied().chain(starts).collect();
+            told.sort_unstable();
+            told.dedup();
+            let references = self.references(&told)?;
+            let open = self.code.open_places(&told);
             for place in std::mem::take(&mut places) {
-                let mut puts = self.puts_into(place, &references);
+                let start = self.variable_start(place);
+                let mut puts = self.puts_into(place, start, &references);
                 puts.is_open |= open.contains(&place);
+                puts.is_open |= start.is_none_or(|start| open.contains(&start));
                 places.extend(&puts.from);
                 all.insert(place, puts);
             }
@@ -203,19 +233,29 @@ impl LoadObjectIndex {
         Some(all)
     }
 
-    /// Lists what is put into the static pointer at `place`.
-    fn puts_into(&mut self, place: Svma, references: &[(Svma, Reference)]) -> Puts {
-        let symbol = self.code.image.data.at(DataPlace::fixed(place));
-        let is_whole = symbol.is_some_and(|symbol| {
-            symbol.start.at == place && symbol.len_bytes == u64::from(POINTER_BYTES)
-        });
-        let mut puts = Puts { is_open: !is_whole, ..Puts::default() };
+    /// The beginning of the variable that a pointer at `place` is in.
+    fn variable_start(&self, place: Svma) -> Option<Svma> {
+        let symbol = self.code.image.data.at(DataPlace::fixed(place))?;
+        let into = place.0.checked_sub(symbol.start.at.0)?;
+        let end = into.checked_add(POINTER_BYTES.into())?;
+        (end <= symbol.len_bytes).then_some(symbol.start.at)
+    }
+
+    /// Lists what is put into the static pointer at `place`, in the variable that begins at `start`.
+    fn puts_into(
+        &mut self,
+        place: Svma,
+        start: Option<Svma>,
+        references: &[(Svma, Reference)],
+    ) -> Puts {
+        let mut puts = Puts::default();
         puts.starts.extend(self.code.first_content(place));
-        if self.names().is_exported(place) {
-            // Other load objects may put there what they find by its name.
-            puts.starts.extend(self.names().starts());
-        }
-        for (at, reference) in references.iter().filter(|(_, it)| it.reaches(place)) {
+        puts.is_exported = start.is_some_and(|start| self.names().is_exported(start));
+        for (at, reference) in references {
+            if !reference.reaches(place) {
+                puts.is_open |= reference.is_address() && Some(reference.to) == start;
+                continue;
+            }
             let put = match reference.use_ {
                 DataUse::Read => continue,
                 DataUse::PutNumber(number) if reference.to == place => {

@@ -1,6 +1,8 @@
 //! The ways into a function: its names, pointers to it, jumps of others, and whether its own lead back to it.
 
+use crate::elf::linkage::LinkageSlot;
 use crate::index::entered::{ComesBack, EnteredFunction, WaysIn};
+use crate::index::function_type::Casts;
 use crate::index::load_object::LoadObjectIndex;
 use crate::limit;
 use crate::x86_64::abi::dwarf_number;
@@ -46,6 +48,7 @@ impl LoadObjectIndex {
             loaded,
             comes_back,
             is_only_called,
+            is_taken: self.is_taken(start),
         }
     }
 
@@ -60,15 +63,21 @@ impl LoadObjectIndex {
         let onward = first.filter(|first| onward.all(|it| it.as_ref() == Some(first)));
         let jumps = self.pointer_jumps()?;
         let function_type = self.prototype_at(start);
-        let (mut elsewhere, mut put) = (Vec::new(), Vec::new());
+        let (mut elsewhere, mut dropping, mut put) = (Vec::new(), Vec::new(), Vec::new());
+        let taken = function_type.as_deref();
         for (at, jump) in (0..).zip(jumps.iter()) {
-            if !self.may_lead(jump, start, function_type.as_deref()) {
+            if !jump.may_be_of(taken, Casts::Dropping) || !self.may_lead(jump, start) {
                 elsewhere.push(at);
-            } else if self.is_put_into(jump, start) {
+                continue;
+            }
+            if !jump.may_be_of(taken, Casts::Keeping) {
+                dropping.push(at);
+            }
+            if self.is_put_into(jump, start) {
                 put.push(at);
             }
         }
-        Some(WaysIn { function_type, onward, jumps, elsewhere, put })
+        Some(WaysIn { function_type, onward, jumps, elsewhere, dropping, put })
     }
 
     /// Lists the jumps by pointers that are met on the written jumps out of the function at `start`; `None` where those
@@ -80,7 +89,7 @@ impl LoadObjectIndex {
         let mut next = 0;
         while let Some(at) = left_to.get(next) {
             let function = self.function(*at).ok()?;
-            for (at, target) in self.leaving(&function, followed) {
+            for (at, target) in self.leaving(&function, followed, start) {
                 match target {
                     None => leaving.push(at),
                     Some(target) if target == start => return None,
@@ -105,13 +114,15 @@ impl LoadObjectIndex {
         self.with_sums(function, |sums| sums.function_in(svma, dwarf_number(register)))?
     }
 
-    /// Lists the jumps out of a function to others of its load object, each with its target if that is written out.
+    /// Lists the jumps out of a function to others of its load object, each with its target if that is written out. What
+    /// leads back is the function at `start`.
     fn leaving(
         &mut self,
         function: &Arc<FunctionCode>,
         followed: Followed,
+        start: Svma,
     ) -> Vec<(Svma, Option<Svma>)> {
-        let inside = function.leaps();
+        let inside = function.leaps_inside();
         let mut found = Vec::new();
         for at in 0..function.n_instructions() {
             let Some(svma) = function.svma(at) else { continue };
@@ -122,26 +133,40 @@ impl LoadObjectIndex {
                     (Some(Destination::Slot(slot)), _)
                         if self.code.linkage().at(slot).is_some() =>
                     {
+                        let slot = self.code.linkage().at(slot).cloned();
+                        found.extend(self.linked_to(slot.as_ref()).map(|to| (svma, Some(to))));
                         continue;
                     }
                     (Some(Destination::Slot(slot)), Followed::Loaded) => {
                         self.code.loaded_pointer(slot)
                     }
                     (Some(Destination::Slot(slot)), Followed::First) => {
-                        self.code.first_content(slot)
+                        // What code puts there later leads back.
+                        let is_put = self.is_put_at(slot, start);
+                        self.code.first_content(slot).filter(|_| !is_put)
                     }
                     (Some(Destination::Code(target)), _) => Some(target),
                     (None, _) => None,
                 },
                 _ => continue,
             };
-            let is_elsewhere = |target: Svma| {
-                function.index_of(target).is_none() && self.code.linkage_slot(target).is_none()
-            };
-            if target.is_none_or(is_elsewhere) {
-                found.push((svma, target));
+            if target.is_some_and(|target| function.index_of(target).is_some()) {
+                continue;
+            }
+            match target.filter(|target| self.code.is_linkage(*target)) {
+                None => found.push((svma, target)),
+                Some(stub) => {
+                    let slot = self.code.linkage_stub(stub).cloned();
+                    found.extend(self.linked_to(slot.as_ref()).map(|to| (svma, Some(to))));
+                }
             }
         }
         found
+    }
+
+    /// The function of the load object itself that the loader may put into a slot.
+    fn linked_to(&mut self, slot: Option<&LinkageSlot>) -> Option<Svma> {
+        let Some(LinkageSlot::Address(name)) = slot else { return None };
+        self.names().start_of(name)
     }
 }

@@ -206,6 +206,24 @@ impl FunctionCode {
         taken.filter(|from| self.exit(*from as usize) == Exit::Indirect).collect()
     }
 
+    /// Those of them that are not seen to lead to where it is entered: where one does, functions may be in its table, and
+    /// others of them too.
+    pub(crate) fn leaps_inside(&self) -> FxHashSet<u32> {
+        let mut inside = self.leaps();
+        for entry in (0..self.n_instructions()).filter(|at| self.entrances(*at).is_entry) {
+            for from in self.predecessors(entry).iter().filter(|from| from.is_taken) {
+                inside.remove(&from.from);
+            }
+        }
+        inside
+    }
+
+    /// Where it is entered.
+    pub(crate) fn entries(&self) -> Vec<Svma> {
+        let entries = (0..self.n_instructions()).filter(|at| self.entrances(*at).is_entry);
+        entries.filter_map(|at| self.svma(at)).collect()
+    }
+
     /// Tells whether it aligns its stack pointer, as for locals of 32 bytes: `and $-32,%rsp`.
     pub(crate) fn aligns_stack(&self) -> bool {
         let is_aligning = |it: &Instruction| {

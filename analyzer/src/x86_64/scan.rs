@@ -104,6 +104,11 @@ impl Reference {
         [number.map(other), Some(Self { to, n_bytes, use_ })]
     }
 
+    /// Tells whether the address is formed, or a number like it, and nothing there touched.
+    pub(crate) fn is_address(&self) -> bool {
+        self.use_ == DataUse::Other && self.n_bytes == 0
+    }
+
     /// Tells whether the pointer at `place` is what it refers to, or a part of that.
     pub(crate) fn reaches(&self, place: Svma) -> bool {
         let end = place.0.saturating_add(POINTER_BYTES.into());

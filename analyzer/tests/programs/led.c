@@ -6,10 +6,18 @@ struct bus { long n; long (*turn)(long, long, long); };
 FUNCTION long left(long a, long b, long c) { return a + b - c; }
 FUNCTION long right(long a, long b, long c) { return a - b + c; }
 
-/* `right` was called, or `table` has been changed. */
+/* Nobody changes `table`. */
 struct car table = {1, left};
 FUNCTION long by_table(long a, long b, long c) { return table.turn(a, b, c); }
 FUNCTION long by_car(struct car *car) { return car->turn(1, 2, 3) + 1; }
+
+/* Others may change what is in it, but only data has the address of `straight`. */
+struct tram { long n; long (*turn)(long, long, long, long, long); };
+FUNCTION long around(long a, long b, long c, long d, long e) { return a - b + c - d + e; }
+FUNCTION long straight(long a, long b, long c, long d, long e) { return a * b - c * d + e; }
+struct tram loose = {1, around}, kept = {1, straight};
+FUNCTION long by_loose(long a, long b, long c, long d, long e) { return loose.turn(a, b, c, d, e); }
+FUNCTION long by_tram(struct tram *tram) { return tram->turn(1, 2, 3, 4, 5) + 1; }
 
 /* It begins with what finds out which to use, and then has that. */
 FUNCTION long choose(long a, long b, long c, long d);
@@ -43,15 +51,15 @@ int main(int n, char **words) {
     ADDRESS("left", left);
     ADDRESS("right", right);
     ADDRESS("loud", loud);
+    ADDRESS("loose", &loose);
     ADDRESS("fast", fast);
     ADDRESS("chosen", &chosen);
     ADDRESS("hooked", hooked);
     ADDRESS("open", &open);
-    ADDRESS("hook", &hook);
     print_image();
     open = by_hooked;
     struct car car = {1, right};
     struct bus bus = {1, left};
     struct truck truck = {1, dispatch};
-    return by_table(1, 2, 3) + by_car(&car) + depart(&bus) + drive(&bus) + by_truck(&truck) + (n > 9 ? by_quiet(n) + by_loud(n) : 0) == 100 && words;
+    return by_table(1, 2, 3) + by_car(&car) + depart(&bus) + drive(&bus) + by_truck(&truck) + by_loose(1, 2, 3, 4, 5) + by_tram(&kept) + (n > 9 ? by_quiet(n) + by_loud(n) : 0) == 100 && words;
 }
