@@ -91,6 +91,17 @@ fn what_is_counted_in_bytes_is_named_by_what_it_is_counted_from() {
 }
 
 #[test]
+fn of_pointers_in_a_union_the_one_is_taken_that_leads_to_what_is_read() {
+    for flags in ["-O1 -g", "-O2 -g"] {
+        let program = Program::c("chains.c", flags);
+        let buckets = "{pointer+union:bucket buckets[]}";
+        assert_eq!(answer(&program, "find", 0), buckets, "{flags}");
+        assert_eq!(answer(&program, "pick", 0), "{pointer+structure:node nodes[]}", "{flags}");
+        assert_eq!(answer(&program, "take", 0), "unidentified", "{flags}");
+    }
+}
+
+#[test]
 fn a_virtual_function_returns_what_its_class_declares() {
     for compiler in ["g++", "clang++"].into_iter().filter(|it| has_tool(it)) {
         let program = Program::compile(compiler, "virtual.cpp", "-O2 -g -fno-devirtualize");

@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Arms(Vec<Arm>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Arm {
     name: Arc<str>,
     pointee: Arc<Layout>,
@@ -57,6 +57,12 @@ impl Arms {
     /// Tells whether one of them points at objects of this type.
     pub(super) fn has(&self, layout: &Arc<Layout>) -> bool {
         self.0.iter().any(|arm| is_same_type(&arm.pointee, layout))
+    }
+
+    /// Those whose pointees are kept.
+    pub(crate) fn retained(&self, mut is_kept: impl FnMut(&Layout) -> bool) -> Self {
+        let kept = self.0.iter().filter(|arm| is_kept(&arm.pointee));
+        Self(kept.cloned().collect())
     }
 
     /// Chooses what the only one of them points at that fits the access best, and the address in that.

@@ -19,6 +19,7 @@ pub mod load_object;
 pub mod named_code;
 pub mod named_data;
 pub(crate) mod pointed;
+pub(crate) mod pointer_arm;
 pub(crate) mod pointer_jump;
 pub(crate) mod pointer_pass;
 pub(crate) mod prototype;

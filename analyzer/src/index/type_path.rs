@@ -3,8 +3,7 @@
 
 use crate::code::image::CodeImage;
 use crate::dataflow::{
-    Address, Arms, Carried, Congruence, Content, Dataflow, Doubt, Offset, Origin, PointerName,
-    Slot, Use, gcd,
+    Address, Carried, Congruence, Content, Dataflow, Doubt, Offset, Origin, PointerName, Slot, gcd,
 };
 use crate::dwarf::code::frame::CfaRule;
 use crate::dwarf::debug_info::DebugInfo;
@@ -97,7 +96,7 @@ impl<'a> TypePath<'a> {
                 let answer = answer.or_else(|| self.header_answer(access, &address));
                 answer.unwrap_or_else(|| pointed::answer(access, layout, &address, index))
             }
-            Origin::Arms(arms) => arm_answer(access, arms, &address, index),
+            Origin::Arms(arms) => self.arm_answer(access, arms, &address, index),
         }
     }
 
@@ -414,21 +413,6 @@ fn is_frame_register(number: u16, cfa: Option<CfaRule>) -> bool {
         || number == FRAME_POINTER && cfa.is_some_and(|cfa| cfa.register == FRAME_POINTER)
 }
 
-/// Answers what an access is to through a pointer that may be one of several.
-fn arm_answer(
-    access: &MemoryAccess,
-    arms: &Arms,
-    address: &Address,
-    index: Option<Index>,
-) -> TypeAnswer {
-    let n_bytes = u64::from(access.size);
-    let used = Use { n_bytes, kind: access.kind, step: index.map_or(0, Index::step) };
-    match arms.chosen(address, used) {
-        Some((layout, chosen)) => pointed::answer(access, layout, &chosen, index),
-        None => TypeAnswer::Unknown(Reason::Unidentified),
-    }
-}
-
 /// The register that counts in an address, and what it is multiplied by.
 #[derive(Clone, Copy)]
 pub(crate) struct Index {
@@ -444,7 +428,7 @@ impl Index {
     }
 
     /// Bytes that it counts by.
-    fn step(self) -> u64 {
+    pub(crate) fn step(self) -> u64 {
         self.number.times(i64::from(self.scale)).step()
     }
 

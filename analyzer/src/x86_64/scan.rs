@@ -40,6 +40,18 @@ pub(crate) fn pointer_jump(svma: Svma, code: &[u8]) -> Option<AddressOperand> {
     }
 }
 
+/// The most that the bytes of one instruction are (SDM volume 2, section 2.3.11).
+pub(crate) const MAX_INSTRUCTION_BYTES: usize = 15;
+
+/// Of a move of a pointer from memory at `svma` the address after it, and the register by its DWARF number.
+pub(crate) fn pointer_loaded(svma: Svma, code: &[u8]) -> Option<(Svma, u16)> {
+    let here = decoder(svma, code).decode();
+    let is_load = here.mnemonic() == Mnemonic::Mov && here.op1_kind() == OpKind::Memory;
+    let is_pointer = here.memory_size().size() == usize::from(POINTER_BYTES);
+    let register = access::address_register(here.op0_register()).filter(|_| is_load && is_pointer);
+    Some((Svma(here.next_ip()), register?.dwarf?))
+}
+
 /// The instructions in `code` that refer to an address: with a static operand there, of which the access is told, or with
 /// a number that may be one.
 pub(crate) fn references(start: Svma, code: &[u8]) -> impl Iterator<Item = (Svma, Reference)> {
