@@ -115,6 +115,10 @@ impl LoadObjectIndex {
                 image.set_functions(debug_image.functions);
             }
         }
+        let mut debug = debug;
+        if let Some(debug) = &mut debug {
+            debug.note_methods(&image.functions);
+        }
         let mut index = Self {
             path: key.path_text().into(),
             code: CodeImage::new(file, image),

@@ -50,9 +50,69 @@ pub(crate) fn is_method(name: &str, of_thunk: &str) -> bool {
     name.strip_prefix(CPP) == Some(of_thunk)
 }
 
+/// The class of a method, or the name space of a function, with `::` between its parts: of names without templates
+/// (Itanium C++ ABI, section 5.1.3: `_ZN`, how it is qualified, then lengths and names up to the method's own).
+pub(crate) fn class_of_method(name: &str) -> Option<String> {
+    let nested = name.strip_prefix("_ZN")?.trim_start_matches(['r', 'V', 'K', 'R', 'O']);
+    let mut parts: Vec<&str> = Vec::new();
+    let mut rest = match nested.strip_prefix("St") {
+        Some(rest) => {
+            parts.push("std");
+            rest
+        }
+        None => nested,
+    };
+    loop {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let Some((length, named)) = rest.split_at_checked(digits).filter(|_| digits != 0) else {
+            break;
+        };
+        let (part, after) = named.split_at_checked(length.parse().ok()?)?;
+        if part.starts_with("_GLOBAL__N") {
+            return None;
+        }
+        parts.push(part);
+        rest = after;
+    }
+    match rest.bytes().next()? {
+        // The last name is the method's.
+        b'E' => {
+            parts.pop();
+        }
+        // A constructor, destructor or operator.
+        b'C' | b'D' | b'a'..=b'z' => {}
+        _ => return None,
+    }
+    (!parts.is_empty()).then(|| parts.join("::"))
+}
+
+/// Tells whether a method's name is that of a constructor or destructor.
+pub(crate) fn makes_or_ends(name: &str) -> bool {
+    let ends = ["C1E", "C2E", "D0E", "D1E", "D2E"];
+    ends.iter().any(|end| name.contains(end))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn methods_tell_their_class() {
+        for (name, class) in [
+            ("_ZN7leveldb8IteratorD2Ev", Some("leveldb::Iterator")),
+            ("_ZNK7leveldb8Iterator3keyEv", Some("leveldb::Iterator")),
+            ("_ZN5ShapeplERKS_", Some("Shape")),
+            ("_ZNSt6thread4joinEv", Some("std::thread")),
+            ("_ZN12_GLOBAL__N_15ShapeD2Ev", None),
+            ("_ZN3BoxIiE3getEv", None),
+            ("_ZN99ShortE", None),
+            ("_ZN18446744073709551616xE", None),
+            ("_ZN", None),
+            ("main", None),
+        ] {
+            assert_eq!(class_of_method(name).as_deref(), class, "{name}");
+        }
+    }
 
     #[test]
     fn names_tell_their_language() {

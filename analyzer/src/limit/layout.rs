@@ -26,3 +26,12 @@ pub const MAX_PROPOSED: usize = 5;
 
 /// Virtual bases of one class that are told.
 pub const MAX_VIRTUAL_BASES: usize = 64;
+
+/// Classes of one load object whose methods are noted: about 200 bytes each. Chromium has some 100,000.
+pub const MAX_CLASSES: usize = 1 << 16;
+
+/// Methods of one class that are noted.
+pub const MAX_METHODS: usize = 8;
+
+/// Classes of one load object that a unit only declares and whose definitions were looked for.
+pub const MAX_DEFINITIONS: usize = 1 << 12;

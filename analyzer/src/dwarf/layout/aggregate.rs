@@ -56,6 +56,9 @@ impl DebugInfo {
         let expression = Arc::new(TypeExpression::Named { keyword, name: name.clone() });
         let name = name.unwrap_or_else(|| "-".into());
         if entry.attr_value(gimli::DW_AT_declaration).is_some() {
+            if let Some(found) = self.defined_elsewhere(die, &name) {
+                return Some(self.layout(found));
+            }
             let shape = Shape::Scalar(ScalarKind::Opaque);
             return Some(Arc::new(Layout::new(expression, name, 0, shape)));
         }

@@ -3,6 +3,7 @@
 pub(crate) mod aggregate;
 pub(crate) mod array;
 pub(crate) mod container;
+pub(crate) mod definition;
 pub(crate) mod derivation;
 pub(crate) mod element;
 pub(crate) mod expression;
