@@ -425,6 +425,12 @@ pub const MAX_SITES: usize = 1 << 16;
 /// before it is straight, and at most [`MAX_TRAIL_NODES`].
 pub const MAX_SITE_NODES: usize = 1 << 18;
 
+/// Instructions in which a loaded pointer is looked for as the base of an operand.
+pub const MAX_ADDRESS_STEPS: usize = 12;
+
+/// Distances of members from a pointer: a number beyond is a fixed address.
+pub const MAX_MEMBER_DISPLACEMENT: i64 = 1 << 16;
+
 /// Parts of types of functions that are compared for one sample at a function's entry: some 0.3 ms.
 pub const MAX_TYPE_STEPS: usize = 1 << 16;
 

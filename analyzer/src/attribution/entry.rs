@@ -105,7 +105,7 @@ struct AtEntry<'a> {
     at: Avma,
     caller: LoadObjectIdx,
     return_address: Avma,
-    /// What pointers are taken to hold.
+    /// Casts that pointers are taken to have been through.
     casts: Casts,
 }
 

@@ -287,7 +287,7 @@ impl CodeImage {
             n_left -= n_bytes;
             let bytes = self.bytes_at(segment.start, n_bytes as usize).unwrap_or_default();
             // In a packed structure they lie anywhere.
-            let words = bytes.array_windows::<8>().map(|word| u64::from_le_bytes(*word));
+            let words = bytes.windows(8).map(|word| word.try_into().map_or(0, u64::from_le_bytes));
             let placed = words.zip(0..).filter(|(word, _)| *word != 0);
             let here = placed.map(|(word, into)| (Svma(word), segment.start.plus(into)));
             found.extend(here.filter(|(target, _)| is_asked(*target)));

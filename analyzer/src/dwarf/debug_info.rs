@@ -8,8 +8,9 @@ use crate::bytes::page::PageCache;
 use crate::dwarf::code::kept::{CopyingCodes, FunctionScope};
 use crate::dwarf::code::line::LineTables;
 use crate::dwarf::declared::DeclaredFunctions;
-use crate::dwarf::layout::definition::Definitions;
-use crate::dwarf::layout::kept::{ContainerTable, DerivationTable, InnerTypes, LayoutTable};
+use crate::dwarf::layout::kept::{
+    ClassDefinitions, ContainerTable, DerivationTable, InnerTypes, LayoutTable,
+};
 use crate::dwarf::unit::abbreviation::Whole;
 use crate::dwarf::unit::parsed::ParsedUnit;
 use crate::dwarf::unit::reader::{Entry, Reader};
@@ -45,7 +46,7 @@ pub struct DebugInfo {
     pub(crate) containers: ContainerTable,
     /// Functions that no unit describes.
     pub(crate) declared: DeclaredFunctions,
-    pub(crate) definitions: Definitions,
+    pub(crate) class_definitions: ClassDefinitions,
 }
 
 type FunctionScopes =
@@ -91,7 +92,7 @@ impl DebugInfo {
             entered: BoundedMap::default(),
             containers: ContainerTable::default(),
             declared: DeclaredFunctions::default(),
-            definitions: Definitions::default(),
+            class_definitions: ClassDefinitions::default(),
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) enum Parameter {
     Other,
 }
 
-/// What functions a pointer is taken to hold.
+/// Functions that a pointer is taken to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Casts {
     /// Those that take as many arguments as it passes.

@@ -26,10 +26,11 @@ use crate::index::thread_access::{self, ThreadLink};
 use crate::index::type_path::TypePath;
 use crate::known::mangling;
 use crate::limit;
+use crate::types::value_kind::ValueKind;
 use crate::x86_64::backtrack::{self, CodeSource, TriggerCode};
 use crate::x86_64::edge::Entrances;
 use crate::x86_64::function::FunctionCode;
-use crate::x86_64::{access, bit_use};
+use crate::x86_64::{access, address_use, bit_use};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
@@ -286,7 +287,7 @@ impl LoadObjectIndex {
         Some(TypeAnswer::Object(Arc::new(PlacedObject { object, offset })))
     }
 
-    /// Notes which bits of its written-out operand an instruction uses.
+    /// Notes which bits of its written-out operand an instruction uses, and what for.
     fn note_bits(&mut self, svma: Svma, memory: &mut [access::MemoryAccess]) {
         let Some(operand) = memory.first_mut().filter(|it| it.role == access::Role::Operand) else {
             return;
@@ -294,6 +295,9 @@ impl LoadObjectIndex {
         let Ok(function) = self.function(svma) else { return };
         let at = function.index_of(svma);
         operand.bits = at.and_then(|at| bit_use::used(&function, at));
+        if at.is_some_and(|at| address_use::is_address(&function, at)) {
+            operand.kind = ValueKind::Pointer;
+        }
     }
 
     fn typed_accesses(

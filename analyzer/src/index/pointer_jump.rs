@@ -81,11 +81,11 @@ impl LoadObjectIndex {
                 return None;
             }
             let crossings = self.code.crossings(self.frames.starts())?;
-            let jumping = crossings.jumping_to(start)?;
+            let jumping = crossings.jumping_to(start)?.to_vec();
             if jumping.len() > limit::MAX_JUMP_ENTRIES {
                 return None;
             }
-            for (_, part) in jumping.to_vec() {
+            for (_, part) in jumping {
                 let from = self.jump_entry(Svma(part), known)?;
                 if seen.insert(from.start) {
                     found.push(from);

@@ -193,6 +193,13 @@ impl<'a> DescentWalk<'a> {
                     let [only] = fitting[..] else {
                         return self.fork(&path, *kind, members, &fitting);
                     };
+                    let is_text = members.get(usize::from(only)).is_some_and(|member| {
+                        let innermost = &member.layout.innermost().shape;
+                        matches!(innermost, Shape::Scalar(kind) if self.is_no_text(*kind))
+                    });
+                    if is_text {
+                        return self.end(path, EndFit::Part, false);
+                    }
                     let Some(inner) = self.member(&path, members, only) else { return };
                     path = inner;
                 }
@@ -259,11 +266,20 @@ impl<'a> DescentWalk<'a> {
     }
 
     fn scalar_fit(&self, path: &Path<'_>, kind: ScalarKind, array_bytes: Option<u64>) -> EndFit {
+        if self.is_no_text(kind) {
+            return EndFit::Part;
+        }
         let is_whole = |size| self.extent.is_whole(path.into, size);
         if is_whole(path.leaf.size) {
             return if self.kind.fits(kind) { EndFit::Exact } else { EndFit::Contrary };
         }
         if array_bytes.is_some_and(is_whole) { EndFit::WholeArray } else { EndFit::Inside }
+    }
+
+    /// Tells whether it is to a pointer, and so none of bytes of this kind: what is declared as such may be followed by
+    /// anything else.
+    fn is_no_text(&self, kind: ScalarKind) -> bool {
+        self.kind == ValueKind::Pointer && kind == ScalarKind::Byte
     }
 
     /// Tells whether the access stays inside a part of `size` bytes.
@@ -324,6 +340,16 @@ mod tests {
         assert!(s.descend(4, 4).unwrap().steps.is_empty(), "padding");
         assert!(s.descend(0, 16).unwrap().steps.is_empty(), "two members at once");
         assert!(s.descend(16, 8).is_none(), "outside");
+    }
+
+    #[test]
+    fn a_pointer_after_a_header_is_not_of_the_bytes_that_are_declared_there() {
+        let bytes = Arc::new(Layout::array_of(sample::scalar("char", 1, ScalarKind::Byte), None));
+        let members = vec![member("n", 0, &scalar("long", 8)), member("text", 8, &bytes)];
+        let keys = aggregate(AggregateKind::Structure, 8, members);
+        let steps = |kind| keys.descend_as(24, 8, kind).unwrap().steps;
+        assert_eq!(steps(ValueKind::Unknown), [Step::Member(1), Step::Element]);
+        assert!(steps(ValueKind::Pointer).is_empty(), "what follows the text");
     }
 
     #[test]

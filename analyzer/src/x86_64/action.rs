@@ -128,7 +128,7 @@ pub(crate) struct Stored {
     /// On top of the stack; else in the operand.
     pub(crate) is_push: bool,
     pub(crate) value: Source,
-    /// What is there is read before: by `xchg` and `add`, not by `mov`.
+    /// The bytes there are read before: by `xchg` and `add`, not by `mov`.
     pub(crate) reads: bool,
 }
 

@@ -218,7 +218,7 @@ impl FunctionCode {
         inside
     }
 
-    /// Where it is entered.
+    /// The instructions at which it is entered.
     pub(crate) fn entries(&self) -> Vec<Svma> {
         let entries = (0..self.n_instructions()).filter(|at| self.entrances(*at).is_entry);
         entries.filter_map(|at| self.svma(at)).collect()

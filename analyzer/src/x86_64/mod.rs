@@ -3,6 +3,7 @@
 pub mod abi;
 pub mod access;
 pub(crate) mod action;
+pub(crate) mod address_use;
 pub mod arithmetic;
 pub mod arrival;
 pub mod backtrack;

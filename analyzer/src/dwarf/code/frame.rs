@@ -177,7 +177,7 @@ impl FrameTable {
         rows.iter().find(|(range, _)| range.contains(&svma.0))?.1.cfa()
     }
 
-    /// How far below its place in most of the function the stack pointer is at `svma`: where arguments are pushed,
+    /// Distance of the stack pointer at `svma` from its place in most of the function: where arguments are pushed,
     /// LLVM goes on saying where variables were from it before. `None` where that is not known.
     pub(crate) fn pushed_at(&self, svma: Svma) -> Option<i64> {
         let rows = self.rows_around(svma);

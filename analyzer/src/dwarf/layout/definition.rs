@@ -3,30 +3,20 @@
 //! gcc describes a class with a virtual method that is not inline in full only where that is (`-femit-class-debug-always`
 //! is off), clang one whose constructors are not inline where these are (`-fno-standalone-debug`).
 
-use super::listing;
 use crate::dwarf::debug_info::DebugInfo;
+use crate::dwarf::unit::entry_walk::Met;
 use crate::dwarf::unit::reader::Reader;
 use crate::elf::image::FunctionSymbol;
 use crate::known::mangling;
-use crate::limit::{self, BoundedMap};
+use crate::limit;
 use crate::types::die::{DieRef, UnitIdx};
-use dataspace_proto::address::Svma;
 use gimli::AttributeValue;
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// Classes by their methods, and their definitions as far as they were looked for.
-#[derive(Debug, Default)]
-pub(crate) struct Definitions {
-    /// By class, where some of its methods begin, those that make or end objects first.
-    methods: FxHashMap<Box<str>, Vec<Svma>>,
-    known: BoundedMap<Arc<str>, Option<DieRef>, { limit::MAX_DEFINITIONS }>,
-}
 
 impl DebugInfo {
     /// Takes the functions by whose names the units of classes are found.
     pub(crate) fn note_methods(&mut self, functions: &[FunctionSymbol]) {
-        let methods = &mut self.definitions.methods;
+        let methods = &mut self.class_definitions.methods;
         for function in functions {
             let name = &*function.name;
             let class = mangling::class_of_method(name).filter(|_| !mangling::is_rust(name));
@@ -46,10 +36,10 @@ impl DebugInfo {
 
     /// The entry that defines the class `name`, which the one at `die` only declares.
     pub(super) fn defined_elsewhere(&mut self, die: DieRef, name: &Arc<str>) -> Option<DieRef> {
-        if let Some(known) = self.definitions.known.get(name) {
+        if let Some(known) = self.class_definitions.known.get(name) {
             return known;
         }
-        let methods = self.definitions.methods.get(&**name)?.clone();
+        let methods = self.class_definitions.methods.get(&**name)?.clone();
         let declared = self.entry(die)?.1.attr_value(gimli::DW_AT_name)?;
         let mut searched = vec![die.unit];
         let mut found = None;
@@ -64,7 +54,7 @@ impl DebugInfo {
                 break;
             }
         }
-        self.definitions.known.keep(Arc::clone(name), found)
+        self.class_definitions.known.keep(Arc::clone(name), found)
     }
 
     /// The entry of a unit that defines the class `name`, of which `declared` is the last part.
@@ -77,7 +67,7 @@ impl DebugInfo {
         let unit = self.unit(idx)?;
         let own = name.rsplit("::").next()?;
         let is_named = |offset| {
-            let value = listing::name_value(&unit, offset)?;
+            let value = unit.name_value(offset)?;
             // Linkers merge the names of all units.
             if let (AttributeValue::DebugStrRef(at), AttributeValue::DebugStrRef(declared)) =
                 (&value, declared)
@@ -88,7 +78,7 @@ impl DebugInfo {
         };
         let mut walk = unit.walk_from(unit.unit.header.root_offset()).ok()?;
         for _ in 0..limit::MAX_UNIT_ENTRIES {
-            let met = walk.next_where(listing::is_definition).ok()??;
+            let met = walk.next_where(Met::is_definition).ok()??;
             let die = DieRef { unit: idx, offset: met.offset };
             if is_named(met.offset) == Some(true) && self.type_name(die).as_ref() == Some(name) {
                 return Some(die);

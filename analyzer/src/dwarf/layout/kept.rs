@@ -5,6 +5,7 @@ use crate::dwarf::layout::leading_header::LeadingHeader;
 use crate::limit::{self, BoundedMap};
 use crate::types::die::{DieRef, UnitIdx};
 use crate::types::layout::Layout;
+use dataspace_proto::address::Svma;
 use gimli::UnitOffset;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -16,6 +17,14 @@ pub(crate) struct LayoutTable {
     /// Types being laid out: one that holds itself by value is damage.
     pub(crate) in_progress: FxHashSet<DieRef>,
     pub(super) n_members: usize,
+}
+
+/// Classes by their methods, and their definitions as far as they were looked for.
+#[derive(Debug, Default)]
+pub(crate) struct ClassDefinitions {
+    /// By class, where some of its methods begin, those that make or end objects first.
+    pub(super) methods: FxHashMap<Box<str>, Vec<Svma>>,
+    pub(super) known: BoundedMap<Arc<str>, Option<DieRef>, { limit::MAX_DEFINITIONS }>,
 }
 
 /// A class that begins with another one.

@@ -4,7 +4,7 @@ use crate::dwarf::debug_info::DebugInfo;
 use crate::dwarf::layout::kept::LayoutTable;
 use crate::dwarf::unit::entry_walk::Met;
 use crate::dwarf::unit::parsed::ParsedUnit;
-use crate::dwarf::unit::reader::{Entry, Reader};
+use crate::dwarf::unit::reader::Entry;
 use crate::dwarf::unit::tag::{is_aggregate, is_transparent};
 use crate::limit;
 use crate::types::die::{DieRef, UnitIdx};
@@ -12,7 +12,6 @@ use crate::types::layout::Layout;
 use crate::types::similar_name::distance;
 use crate::types::type_layout::{self, TypeLayout};
 use crate::types::type_pattern::{TypePattern, own_part};
-use gimli::UnitOffset;
 use rustc_hash::FxHashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -217,7 +216,7 @@ impl DebugInfo {
         die: DieRef,
         search: &mut LayoutSearch,
     ) -> Option<Arc<str>> {
-        let own = own_name(unit, die.offset)?;
+        let own = unit.own_name(die.offset)?;
         let pattern = &search.wish.pattern;
         let is_near = search.n_found == 0;
         if !is_near && !pattern.may_end_with(&own) {
@@ -301,40 +300,13 @@ impl DebugInfo {
 fn is_of_search(met: &Met) -> bool {
     match met.tag {
         gimli::DW_TAG_typedef | gimli::DW_TAG_imported_unit => true,
-        _ => is_definition(met),
+        _ => met.is_definition(),
     }
-}
-
-/// Tells whether an entry is that of an aggregate and more than a declaration.
-pub(super) fn is_definition(met: &Met) -> bool {
-    is_aggregate(met.tag) && !met.has.declaration
 }
 
 /// Tells whether an aggregate is more than declared.
 fn is_defined(entry: &Entry) -> bool {
     entry.attr_value(gimli::DW_AT_declaration).is_none()
-}
-
-/// The name of an entry itself, with nothing else of it read.
-fn own_name(unit: &ParsedUnit, offset: UnitOffset) -> Option<Arc<str>> {
-    unit.string(name_value(unit, offset)?)
-}
-
-/// The place of that name, or the name.
-pub(super) fn name_value(
-    unit: &ParsedUnit,
-    offset: UnitOffset,
-) -> Option<gimli::AttributeValue<Reader>> {
-    let of_unit = &unit.unit;
-    let mut entries = of_unit.header.entries_raw(&of_unit.abbreviations, Some(offset)).ok()?;
-    let abbreviation = entries.read_abbreviation().ok()??;
-    for spec in abbreviation.attributes() {
-        let attribute = entries.read_attribute(*spec).ok()?;
-        if attribute.name() == gimli::DW_AT_name {
-            return Some(attribute.value());
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! is worked out once.
 
 use crate::dwarf::unit::reader::Reader;
+use crate::dwarf::unit::tag::is_aggregate;
 use gimli::{DwAt, DwForm, DwTag, Encoding, Reader as _, UnitOffset};
 use rustc_hash::FxHashMap;
 
@@ -24,6 +25,13 @@ pub(crate) struct Met {
     pub(crate) tag: DwTag,
     pub(crate) has_children: bool,
     pub(crate) has: Has,
+}
+
+impl Met {
+    /// Tells whether it is an aggregate, and more than a declaration of one.
+    pub(crate) fn is_definition(&self) -> bool {
+        is_aggregate(self.tag) && !self.has.declaration
+    }
 }
 
 /// A kind of entry: one abbreviation.

@@ -186,6 +186,25 @@ impl ParsedUnit {
         self.string(entry.attr_value(gimli::DW_AT_name)?)
     }
 
+    /// The name of an entry itself, with nothing else of it read.
+    pub(crate) fn own_name(&self, offset: UnitOffset) -> Option<Arc<str>> {
+        self.string(self.name_value(offset)?)
+    }
+
+    /// The place of that name, or the name.
+    pub(crate) fn name_value(&self, offset: UnitOffset) -> Option<gimli::AttributeValue<Reader>> {
+        let of_unit = &self.unit;
+        let mut entries = of_unit.header.entries_raw(&of_unit.abbreviations, Some(offset)).ok()?;
+        let abbreviation = entries.read_abbreviation().ok()??;
+        for spec in abbreviation.attributes() {
+            let attribute = entries.read_attribute(*spec).ok()?;
+            if attribute.name() == gimli::DW_AT_name {
+                return Some(attribute.value());
+            }
+        }
+        None
+    }
+
     /// The string an attribute holds, cut at the limit.
     pub(crate) fn string(&self, value: gimli::AttributeValue<Reader>) -> Option<Arc<str>> {
         bounded_string(&self.dwarf.attr_string(&self.unit, value).ok()?)
