@@ -282,14 +282,18 @@ impl CodeImage {
     fn words(&self, is_asked: impl Fn(Svma) -> bool) -> Vec<(Svma, Svma)> {
         let mut found = Vec::new();
         let mut n_left = limit::MAX_POINTER_DATA_BYTES;
+        // In a packed structure they lie anywhere, but the loader moves only aligned ones that no entry tells of.
+        let step = if self.image.is_at_fixed_addresses { 1 } else { 8 };
         for segment in self.data_segments() {
-            let n_bytes = segment.file_bytes.min(n_left);
+            // A segment begins where its first section does: thread-local bytes need not be aligned.
+            let before = segment.start.0.wrapping_neg() % 8;
+            let start = segment.start.plus(before);
+            let n_bytes = segment.file_bytes.saturating_sub(before).min(n_left);
             n_left -= n_bytes;
-            let bytes = self.bytes_at(segment.start, n_bytes as usize).unwrap_or_default();
-            // In a packed structure they lie anywhere.
+            let bytes = self.bytes_at(start, n_bytes as usize).unwrap_or_default();
             let words = bytes.windows(8).map(|word| word.try_into().map_or(0, u64::from_le_bytes));
-            let placed = words.zip(0..).filter(|(word, _)| *word != 0);
-            let here = placed.map(|(word, into)| (Svma(word), segment.start.plus(into)));
+            let placed = words.zip(0..).step_by(step).filter(|(word, _)| *word != 0);
+            let here = placed.map(|(word, into)| (Svma(word), start.plus(into)));
             found.extend(here.filter(|(target, _)| is_asked(*target)));
         }
         found
