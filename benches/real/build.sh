@@ -91,10 +91,12 @@ boa() {
     cp "$dir/objects/boa/release/boa" "$dir/bin/boa"
 }
 
-# The source of a Debian package, unpacked as DIR/NAME.
+# The source of a Debian package, unpacked as DIR/NAME; what its authors released, where a mirror lacks Debian's part.
 debian() {
     [ -d "$dir/$1" ] && return
-    (cd "$dir" && apt-get source -q "$1" && mv "$(find . -maxdepth 1 -type d -name "$1-[0-9]*")" "$1")
+    (cd "$dir" && {
+        apt-get source -q "$1" || tar -xf "$(find . -maxdepth 1 -name "$1_*.orig.tar.*" ! -name '*.asc')"
+    } && mv "$(find . -maxdepth 1 -type d -name "$1-[0-9]*")" "$1")
 }
 
 redis() {
