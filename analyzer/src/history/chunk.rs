@@ -1,5 +1,6 @@
 //! Some thousand samples, a column for each of their fields.
 
+use crate::history::row_values::RowValues;
 use crate::x86_64::moved_value::ValueChange;
 use dataspace_proto::memory::{Access, Level, MemorySegment, Region, Snoop, Tlb};
 use dataspace_proto::record::Sample;
@@ -15,7 +16,7 @@ pub(crate) const RUN_ROWS: usize = 64;
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Words of the hardware about one access.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Eq)]
 pub(crate) struct Told {
     pub(crate) access: Option<Access>,
     pub(crate) level: Option<Level>,
@@ -24,6 +25,20 @@ pub(crate) struct Told {
     pub(crate) locked: Option<bool>,
     pub(crate) is_remote: bool,
     pub(crate) region: Option<Region>,
+}
+
+impl PartialEq for Told {
+    /// No field is left out because another one differs: so it is compared for many samples in little time.
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        (self.access == other.access)
+            & (self.level == other.level)
+            & (self.snoop == other.snoop)
+            & (self.tlb == other.tlb)
+            & (self.locked == other.locked)
+            & (self.is_remote == other.is_remote)
+            & (self.region == other.region)
+    }
 }
 
 impl Told {
@@ -96,16 +111,34 @@ macro_rules! columns {
             /// Rows that are there, the first of each column.
             len: usize,
             changes: Changes,
-            $(pub(crate) $field: Box<[$type; CHUNK_ROWS]>,)*
+            $(pub(crate) $field: RowValues<$type>,)*
         }
 
         impl Chunk {
-            /// Bytes of a full one without values.
+            /// Bytes of a full one without values before and after, where no field is the same in all rows.
             pub(crate) const BYTES: usize = CHUNK_ROWS * (0 $(+ size_of::<$type>())*);
 
-            /// An empty one with room for all its rows.
-            pub(crate) fn with_room() -> Self {
-                Self { len: 0, changes: Changes::new(), $($field: column(),)* }
+            /// An empty one. A field that is in all rows as in the first of `run` will take no room.
+            pub(crate) fn before(run: &Run) -> Self {
+                Self { len: 0, changes: Changes::new(), $($field: RowValues::all(run.$field[0]),)* }
+            }
+
+            /// An empty one for the rows after those of another.
+            pub(crate) fn after(last: &Self) -> Self {
+                Self { len: 0, changes: Changes::new(), $($field: RowValues::like(&last.$field),)* }
+            }
+
+            /// Takes all rows away, and keeps their room.
+            pub(crate) fn clear(&mut self) {
+                self.len = 0;
+                self.changes.clear();
+                $(self.$field.clear();)*
+            }
+
+            /// Bytes that it takes.
+            pub(crate) const fn bytes(&self) -> usize {
+                let changes = self.changes.capacity() * size_of::<(u16, ValueChange)>();
+                changes $(+ self.$field.bytes())*
             }
 
             /// Adds the rows of a run to one that has room for them, a column after the other.
@@ -114,7 +147,7 @@ macro_rules! columns {
                 let n_more = run.len.min(CHUNK_ROWS - first);
                 let moved = |(row, change): &(u16, ValueChange)| (first as u16 + row, *change);
                 self.changes.extend(run.changes.iter().map(moved));
-                $(self.$field[first..first + n_more].copy_from_slice(&run.$field[..n_more]);)*
+                $(self.$field.extend(first, &run.$field[..n_more]);)*
                 self.len = first + n_more;
             }
         }
@@ -123,14 +156,6 @@ macro_rules! columns {
 
 /// Values before and after, of those rows that have some, by their numbers.
 type Changes = Vec<(u16, ValueChange)>;
-
-/// A column without values.
-fn column<T: Clone + Default>() -> Box<[T; CHUNK_ROWS]> {
-    let Ok(column) = vec![T::default(); CHUNK_ROWS].into_boxed_slice().try_into() else {
-        unreachable!("it has as many rows as it was made with")
-    };
-    column
-}
 
 columns! {
     /// Time, in the session's clock.
@@ -168,7 +193,7 @@ impl Chunk {
     /// All of `rows`, so many in each.
     pub(crate) fn of_rows(rows: &[Row], n_each: usize) -> Vec<std::sync::Arc<Self>> {
         let chunk = |rows: &[Row]| {
-            let mut chunk = Self::with_room();
+            let mut chunk = Self::before(&Run::default());
             for rows in rows.chunks(RUN_ROWS) {
                 let mut run = Run::default();
                 rows.iter().for_each(|row| run.push(*row));
@@ -210,17 +235,6 @@ impl Chunk {
 
     pub(crate) const fn is_full(&self) -> bool {
         self.len == CHUNK_ROWS
-    }
-
-    /// Takes all rows away, and keeps their room.
-    pub(crate) fn clear(&mut self) {
-        self.len = 0;
-        self.changes.clear();
-    }
-
-    /// Bytes that it takes.
-    pub(crate) const fn bytes(&self) -> usize {
-        Self::BYTES + self.changes.capacity() * size_of::<(u16, ValueChange)>()
     }
 
     /// The values before and after the access of a row.

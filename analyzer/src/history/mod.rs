@@ -4,5 +4,6 @@ pub(crate) mod chunk;
 pub(crate) mod data_name;
 pub(crate) mod growing;
 pub(crate) mod place;
+pub(crate) mod row_values;
 pub mod store;
 pub(crate) mod task;

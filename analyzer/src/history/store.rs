@@ -24,6 +24,9 @@ use std::sync::Arc;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// Bytes of the values that chunks share.
+const SHARED_BYTES: usize = Chunk::BYTES;
+
 /// Room that is kept where memory is short.
 const LEAST_BYTES: u64 = 3 * Chunk::BYTES as u64;
 
@@ -241,7 +244,10 @@ impl History {
     /// Puts the newest samples into the open chunk.
     #[cold]
     fn write(&mut self) {
-        let open = self.open.get_or_insert_with(Chunk::with_room);
+        let open = self.open.get_or_insert_with(|| match self.full.back() {
+            Some(last) => Chunk::after(last),
+            None => Chunk::before(&self.newest),
+        });
         open.extend(&self.newest);
         self.newest.clear();
         if open.is_full() {
@@ -253,7 +259,7 @@ impl History {
     fn begin_chunk(&mut self) {
         let mut oldest = None;
         let open_bytes = self.open.as_ref().map_or(Chunk::BYTES, Chunk::bytes);
-        while self.full_bytes() + (open_bytes + Chunk::BYTES) as u64 > self.max_bytes
+        while self.full_bytes() + (open_bytes + Chunk::BYTES + SHARED_BYTES) as u64 > self.max_bytes
             && let Some(chunk) = self.full.pop_front()
         {
             self.note_gone(&chunk);
@@ -275,6 +281,13 @@ impl History {
 
     fn full_bytes(&self) -> u64 {
         self.full.iter().map(|chunk| chunk.bytes() as u64).sum()
+    }
+
+    /// Bytes of all samples.
+    #[cfg(test)]
+    fn bytes(&self) -> u64 {
+        let open = self.open.as_ref().map_or(0, Chunk::bytes);
+        self.full_bytes() + (open + SHARED_BYTES) as u64
     }
 
     /// Counts samples that go, by their seconds.
@@ -329,7 +342,7 @@ impl History {
 
     /// All that is kept, as it is now.
     pub(crate) fn freeze(&self) -> KeptRows {
-        let mut open = self.open.clone().unwrap_or_else(Chunk::with_room);
+        let mut open = self.open.clone().unwrap_or_else(|| Chunk::before(&self.newest));
         open.extend(&self.newest);
         let open = (open.len() != 0).then(|| Arc::new(open));
         KeptRows {
@@ -442,12 +455,14 @@ mod tests {
     #[test]
     fn the_oldest_go_and_are_counted_by_their_seconds() {
         let max_bytes = 4 * Chunk::BYTES as u64;
-        let n_samples = 10 * CHUNK_ROWS as u64 + 7;
-        let mut n_most = 0;
+        let n_samples = 40 * CHUNK_ROWS as u64 + 7;
+        let mut most_bytes = 0;
         let history = history(max_bytes, n_samples, |history| {
-            n_most = n_most.max(history.full.len() + 1);
+            most_bytes = most_bytes.max(history.bytes());
         });
-        assert_eq!(n_most, 4, "chunks at once");
+        assert!(most_bytes <= max_bytes, "{most_bytes} bytes at once");
+        // A fourth is what chunks share, and another one for what the next chunk may need.
+        assert!(most_bytes > max_bytes / 2 + max_bytes / 8, "{most_bytes} bytes at once");
         let kept = history.freeze();
         let held: Vec<u64> = kept
             .chunks
@@ -506,10 +521,10 @@ mod tests {
 
     #[test]
     fn half_of_the_room_can_be_given_up() {
-        let mut history = history(8 * Chunk::BYTES as u64, 8 * CHUNK_ROWS as u64, |_| ());
-        let before = history.full.len();
+        let mut history = history(16 * Chunk::BYTES as u64, 40 * CHUNK_ROWS as u64, |_| ());
+        let (before, bytes) = (history.full.len(), history.full_bytes());
         history.shrink();
-        assert!(history.full.len() <= 4 && before > 4);
+        assert!(history.full_bytes() <= bytes / 2 && !history.full.is_empty());
         let gone: u64 = history.gone.iter().map(|(_, count)| count).sum();
         assert_eq!(gone as usize, (before - history.full.len()) * CHUNK_ROWS);
     }
