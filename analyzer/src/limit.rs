@@ -6,6 +6,7 @@ mod code_name;
 mod code_pointer;
 mod frame;
 mod history;
+mod instruction;
 mod layout;
 mod listing;
 mod name;
@@ -17,6 +18,7 @@ pub use code_name::*;
 pub use code_pointer::*;
 pub use frame::*;
 pub use history::*;
+pub use instruction::*;
 pub use layout::*;
 pub use listing::*;
 pub use name::*;
@@ -147,10 +149,6 @@ pub const MAX_PREDECESSORS: usize = 64;
 /// precise sampling skids stays under some tens of instructions.
 pub const MAX_SKID: u32 = 64;
 
-/// Instructions further back than any trigger that are looked at for contradictions. Registers that
-/// a compiler set further back are seldom still there.
-pub const LOOKBACK: u32 = 16;
-
 /// Instructions of one trail: about 200 bytes each. A trigger's number in it fits a byte.
 pub const MAX_TRAIL_NODES: usize = 192;
 
@@ -184,10 +182,6 @@ pub const MAX_ARRIVAL_INSTRUCTIONS: usize = 16;
 
 /// Instructions that are looked at to see whether a way comes from a loop.
 pub const MAX_LOOP_INSTRUCTIONS: usize = 1 << 12;
-
-/// Instructions before a trigger that are looked at for what put its address into a register that it has overwritten
-/// itself: nine of ten are found so.
-pub const RECOVERY: u32 = 8;
 
 /// Steps back that one sample may take over all ways of its trail; what is left then counts as
 /// possible. A step takes about 20 ns.
@@ -230,10 +224,6 @@ pub const MAX_UNION_ARMS: u32 = 1 << 12;
 /// Instructions at the beginning of a variable's range in which its frame register is set up: six
 /// pushes, the alignment of the frame, and what the compiler moves between.
 pub const MAX_PROLOGUE: usize = 32;
-
-/// Instructions after a load in which masks and shifts of the value are looked for: compilers put
-/// them next to it, and other work of the block between.
-pub const MAX_BIT_STEPS: usize = 16;
 
 /// Parts that an access may mean that are listed where a union leaves it open; what a reader takes in.
 pub const MAX_CANDIDATES: usize = 8;
@@ -424,18 +414,6 @@ pub const MAX_SITES: usize = 1 << 16;
 /// Instructions of all their trails: about 200 bytes each. One IP has up to nine of them where the code
 /// before it is straight, and at most [`MAX_TRAIL_NODES`].
 pub const MAX_SITE_NODES: usize = 1 << 18;
-
-/// Instructions in which a loaded pointer is looked for as the base of an operand.
-pub const MAX_ADDRESS_STEPS: usize = 12;
-
-/// Distances of members from a pointer: a number beyond is a fixed address.
-pub const MAX_MEMBER_DISPLACEMENT: i64 = 1 << 16;
-
-/// Parts of types of functions that are compared for one sample at a function's entry: some 0.3 ms.
-pub const MAX_TYPE_STEPS: usize = 1 << 16;
-
-/// Stores of one instruction that are told apart: `enter` may write 32 words.
-pub const MAX_STORES: usize = 4;
 
 /// Calls kept by the analyzer, over all load objects: about 1 kB each.
 pub const MAX_KNOWN_CALLS: usize = 1 << 14;

@@ -74,3 +74,6 @@ pub const MAX_STATIC_PASSES: usize = 4;
 
 /// Code that is passed over so: 40 ms each time.
 pub const MAX_FOLLOWED_CODE_BYTES: u64 = 8 << 20;
+
+/// Parts of types of functions that are compared for one sample at a function's entry: some 0.3 ms.
+pub const MAX_TYPE_STEPS: usize = 1 << 16;
