@@ -98,6 +98,32 @@ fn of_pointers_in_a_union_the_one_is_taken_that_leads_to_what_is_read() {
         assert_eq!(answer(&program, "find", 0), buckets, "{flags}");
         assert_eq!(answer(&program, "pick", 0), "{pointer+structure:node nodes[]}", "{flags}");
         assert_eq!(answer(&program, "take", 0), "unidentified", "{flags}");
+        let alike = answer(&program, "pick_alike", 0);
+        assert!(!alike.contains("nodes") && !alike.contains("arguments"), "{alike} {flags}");
+        let number = "{structure:event}.{union:- data}";
+        assert_eq!(answer(&program, "follow", 8), number, "{flags}");
+        let node = "{structure:task}.{union:- data}.{pointer+structure:node node}";
+        assert_eq!(answer(&program, "follow_node", 8), node, "{flags}");
+    }
+}
+
+#[test]
+fn a_class_that_a_unit_only_declares_has_the_members_that_another_one_describes() {
+    for compiler in ["g++", "clang++"].into_iter().filter(|it| has_tool(it)) {
+        for flags in ["-O2 -g -gdwarf-4", "-O1 -g", "-O2 -g -gsplit-dwarf"] {
+            let units = ["declared.cpp", "declared_shape.cpp"];
+            let program = Program::of_units(compiler, &units, flags);
+            let read = |function, at| answer(&program, function, program.truth(at));
+            let id = read("read_id", "Shape.id");
+            let is_member = id.starts_with("{class:plane::Shape}.{long") && id.ends_with(" id}");
+            assert!(is_member, "{id} {compiler} {flags}");
+            let next = "{class:plane::Shape}.{pointer+class:plane::Shape next}";
+            assert_eq!(read("read_next", "Shape.next"), next, "{compiler} {flags}");
+            let table = answer(&program, "call_area", 0);
+            let is_member =
+                table.starts_with("{class:plane::Shape}.{pointer+pointer+function _vptr");
+            assert!(is_member, "{table} {compiler} {flags}");
+        }
     }
 }
 

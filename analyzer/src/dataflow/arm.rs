@@ -68,23 +68,24 @@ impl Arms {
     /// Chooses what the only one of them points at that fits the access best, and the address in that.
     pub(crate) fn chosen(&self, address: &Address, access: Use) -> Option<(&Arc<Layout>, Address)> {
         let mut best: Option<(Fit, &Arm)> = None;
-        let mut is_alone = false;
+        let (mut is_alone, mut is_named) = (false, false);
         for arm in &self.0 {
             let Some(fit) = fit(&arm.pointee, address, access) else { continue };
             match best {
                 Some((known, _)) if fit < known => {}
                 Some((known, other)) if fit == known => {
                     is_alone &= is_same_type(&other.pointee, &arm.pointee);
+                    is_named &= other.name == arm.name;
                 }
                 _ => {
                     best = Some((fit, arm));
-                    is_alone = true;
+                    (is_alone, is_named) = (true, true);
                 }
             }
         }
         let (_, arm) = best.filter(|_| is_alone)?;
         let origin = Origin::Object(Arc::clone(&arm.pointee));
-        let name = Some(PointerName::Variable(Arc::clone(&arm.name)));
+        let name = is_named.then(|| PointerName::Variable(Arc::clone(&arm.name)));
         Some((&arm.pointee, Address { origin, name, ..address.clone() }))
     }
 }

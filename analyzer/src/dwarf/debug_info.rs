@@ -100,6 +100,7 @@ impl DebugInfo {
     pub(crate) fn evict_caches(&mut self) {
         self.sources.forget_parsed();
         self.layouts = LayoutTable::default();
+        self.class_definitions.forget();
         self.line_tables = LineTables::default();
         self.functions = FunctionScopes::default();
         self.inner_types = BoundedMap::default();

@@ -78,10 +78,10 @@ impl Parameter {
 }
 
 /// First parts of two structures that are looked at, those of unions among them.
-const MOST_PARTS: usize = 128;
+pub(crate) const MOST_PARTS: usize = 128;
 
 /// Tells whether a structure begins with another one, or is it; or has too many first parts.
-fn begins_with(whole: &Layout, part: &Layout, n_left: &mut usize) -> bool {
+pub(crate) fn begins_with(whole: &Layout, part: &Layout, n_left: &mut usize) -> bool {
     let Some(left) = n_left.checked_sub(1) else { return true };
     *n_left = left;
     if whole.name == part.name {

@@ -110,15 +110,16 @@ impl LoadObjectIndex {
         let debug = DebugInfo::load(debug_image, debug_file, pages, companions);
         let frames = FrameTable::load(&image, &sections, separate_parts);
         let mut image = image;
+        let mut debug = debug;
+        if let Some(debug) = &mut debug {
+            debug.note_methods(&image.functions);
+            debug.note_methods(separate.as_ref().map_or(&[], |(image, _)| &image.functions));
+        }
         if let Some((debug_image, _)) = separate {
             image.extend_data(debug_image.data);
             if image.functions.is_empty() {
                 image.set_functions(debug_image.functions);
             }
-        }
-        let mut debug = debug;
-        if let Some(debug) = &mut debug {
-            debug.note_methods(&image.functions);
         }
         let mut index = Self {
             path: key.path_text().into(),
@@ -296,7 +297,7 @@ impl LoadObjectIndex {
         let at = function.index_of(svma);
         operand.bits = at.and_then(|at| bit_use::used(&function, at));
         if at.is_some_and(|at| address_use::is_address(&function, at)) {
-            operand.kind = ValueKind::Pointer;
+            operand.kind = ValueKind::Base;
         }
     }
 

@@ -1,6 +1,7 @@
 //! Accesses through a pointer that lies in a union of several: by what is read, and what is said of that afterwards.
 
 use crate::dataflow::{Address, Arms, Content, Origin, Use};
+use crate::index::function_type::{MOST_PARTS, begins_with};
 use crate::index::pointed;
 use crate::index::site::TypeAnswer;
 use crate::index::type_path::{Index, TypePath};
@@ -30,8 +31,9 @@ impl TypePath<'_> {
             arms.retained(|pointee| {
                 let onward = pointee.innermost().pointee;
                 onward.is_none_or(|onward| {
+                    // A class may be taken for its base.
                     let onward = self.debug.layout(onward);
-                    onward.innermost().fingerprint == loaded.innermost().fingerprint
+                    begins_with(onward.innermost(), loaded.innermost(), &mut { MOST_PARTS })
                 })
             })
         });
@@ -49,7 +51,10 @@ impl TypePath<'_> {
         let code = self.image.bytes_at(self.svma, scan::MAX_INSTRUCTION_BYTES)?;
         let (next, register) = scan::pointer_loaded(self.svma, &code)?;
         match self.flow.register(next, register) {
-            Content::Address(Address { origin: Origin::Object(layout), .. }) => Some(layout),
+            Content::Address(address) if address.is_beginning() => match address.origin {
+                Origin::Object(layout) => Some(layout),
+                _ => None,
+            },
             _ => None,
         }
     }

@@ -30,6 +30,15 @@ pub const MAX_VIRTUAL_BASES: usize = 64;
 /// Classes of one load object whose methods are noted: about 200 bytes each. Chromium has some 100,000.
 pub const MAX_CLASSES: usize = 1 << 16;
 
+/// Bytes of the name of such a class, with its name spaces.
+pub const MAX_CLASS_NAME_BYTES: usize = 256;
+
+/// Bytes of units of one load object that are searched for classes: about two seconds. RocksDB's 74 take 0.3.
+pub const MAX_CLASS_SEARCH_BYTES: u64 = 1 << 30;
+
+/// Classes of one name in different name spaces of a unit.
+pub const MAX_ALIKE_CLASSES: usize = 64;
+
 /// Methods of one class that are noted.
 pub const MAX_METHODS: usize = 8;
 

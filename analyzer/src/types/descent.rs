@@ -271,7 +271,10 @@ impl<'a> DescentWalk<'a> {
         }
         let is_whole = |size| self.extent.is_whole(path.into, size);
         if is_whole(path.leaf.size) {
-            return if self.kind.fits(kind) { EndFit::Exact } else { EndFit::Contrary };
+            // A number is as often a pointer to anything as `void *` is: `epoll_data.u64`.
+            let is_untyped = self.kind == ValueKind::Base && path.leaf.pointee.is_none();
+            let is_kind = self.kind.fits(kind) && !is_untyped;
+            return if is_kind { EndFit::Exact } else { EndFit::Contrary };
         }
         if array_bytes.is_some_and(is_whole) { EndFit::WholeArray } else { EndFit::Inside }
     }
@@ -279,7 +282,7 @@ impl<'a> DescentWalk<'a> {
     /// Tells whether it is to a pointer, and so none of bytes of this kind: what is declared as such may be followed by
     /// anything else.
     fn is_no_text(&self, kind: ScalarKind) -> bool {
-        self.kind == ValueKind::Pointer && kind == ScalarKind::Byte
+        self.kind == ValueKind::Base && kind == ScalarKind::Byte
     }
 
     /// Tells whether the access stays inside a part of `size` bytes.
@@ -349,7 +352,7 @@ mod tests {
         let keys = aggregate(AggregateKind::Structure, 8, members);
         let steps = |kind| keys.descend_as(24, 8, kind).unwrap().steps;
         assert_eq!(steps(ValueKind::Unknown), [Step::Member(1), Step::Element]);
-        assert!(steps(ValueKind::Pointer).is_empty(), "what follows the text");
+        assert!(steps(ValueKind::Base).is_empty(), "what follows the text");
     }
 
     #[test]

@@ -12,8 +12,10 @@ pub enum ValueKind {
     Integer,
     /// Floating-point arithmetic.
     Float,
-    /// Used as an address.
+    /// Looked for as a pointer, whatever the code does with it.
     Pointer,
+    /// Memory is accessed at it afterwards: a pointer, or a number that is taken for one.
+    Base,
 }
 
 impl ValueKind {
@@ -23,7 +25,7 @@ impl ValueKind {
             Self::Unknown => true,
             Self::Integer => !matches!(kind, ScalarKind::Float),
             Self::Float => matches!(kind, ScalarKind::Float),
-            Self::Pointer => matches!(kind, ScalarKind::Pointer),
+            Self::Pointer | Self::Base => matches!(kind, ScalarKind::Pointer),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Loaded values that the code goes by afterwards: pointers, whatever is declared where they were.
 
-use super::access;
+use super::access::{self, SegmentBase};
 use super::function::FunctionCode;
 use crate::limit;
 use dataspace_proto::address::Svma;
@@ -22,7 +22,7 @@ pub(crate) fn is_address(function: &FunctionCode, at: usize) -> bool {
 /// The same for a value that a register has after the instruction at `at`; `None` where that ends.
 fn leads_on(function: &FunctionCode, at: usize, register: Register) -> Option<bool> {
     let mut factory = InstructionInfoFactory::new();
-    let mut next = at + 1;
+    let (mut before, mut next) = (at, at + 1);
     for _ in 0..limit::MAX_ADDRESS_STEPS {
         let here = function.instruction(next)?;
         if is_based_on(here, register) {
@@ -31,11 +31,12 @@ fn leads_on(function: &FunctionCode, at: usize, register: Register) -> Option<bo
         if is_written(here, register, &mut factory) {
             return None;
         }
+        let last = std::mem::replace(&mut before, next);
         next = match here.flow_control() {
             FlowControl::Next => next + 1,
             FlowControl::UnconditionalBranch => function.index_of(target(here))?,
             FlowControl::ConditionalBranch => {
-                let is_test = is_null_test(function.instruction(next.checked_sub(1)?)?, register);
+                let is_test = is_null_test(function.instruction(last)?, register);
                 match here.condition_code() {
                     ConditionCode::e if is_test => next + 1,
                     ConditionCode::ne if is_test => function.index_of(target(here))?,
@@ -55,7 +56,12 @@ fn is_based_on(here: &Instruction, register: Register) -> bool {
     let displacement = here.memory_displacement64().cast_signed();
     let is_near =
         (-limit::MAX_MEMBER_DISPLACEMENT..limit::MAX_MEMBER_DISPLACEMENT).contains(&displacement);
-    here.memory_base() == register && is_alone && is_near && access::touches_operand(here)
+    let is_flat = access::operand(here).segment == SegmentBase::Flat;
+    here.memory_base() == register
+        && is_alone
+        && is_near
+        && is_flat
+        && access::touches_operand(here)
 }
 
 fn target(branch: &Instruction) -> Svma {
@@ -106,5 +112,8 @@ mod tests {
         let tagged = [0xa8, 0x01, 0x75, 0x02, 0x8b, 0x08];
         assert!(!leads(&tagged), "test $1,%al; jne: a pointer on one of two ways");
         assert!(!leads(&[0xeb, 0xfe]), "a loop without end");
+        assert!(!leads(&[0x64, 0x8b, 0x08]), "mov %fs:(%rax),%ecx");
+        let jumped = [0xa8, 0x01, 0xeb, 0x03, 0x48, 0x85, 0xc0, 0x74, 0x02, 0x8b, 0x08];
+        assert!(!leads(&jumped), "the null test was not run");
     }
 }

@@ -68,10 +68,16 @@ impl Program {
 
     /// Compiles a program and runs it.
     pub(crate) fn compile(compiler: &str, name: &str, flags: &str) -> Self {
+        Self::of_units(compiler, &[name], flags)
+    }
+
+    /// The same of several sources, each a unit of its own.
+    pub(crate) fn of_units(compiler: &str, names: &[&str], flags: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("program");
         let mut command = Command::new(compiler);
-        command.args(flags.split_whitespace()).arg(source(name)).arg("-o").arg(&path);
+        let sources = names.iter().map(|name| source(name));
+        command.args(flags.split_whitespace()).args(sources).arg("-o").arg(&path);
         // gfortran leaves a file for each module where it is run.
         run(command.current_dir(dir.path()));
         Self::of(dir, path)

@@ -20,7 +20,8 @@ impl DebugInfo {
         for function in functions {
             let name = &*function.name;
             let class = mangling::class_of_method(name).filter(|_| !mangling::is_rust(name));
-            let Some(class) = class else { continue };
+            let is_short = |class: &String| class.len() <= limit::MAX_CLASS_NAME_BYTES;
+            let Some(class) = class.filter(is_short) else { continue };
             if methods.len() >= limit::MAX_CLASSES {
                 break;
             }
@@ -40,16 +41,27 @@ impl DebugInfo {
             return known;
         }
         let methods = self.class_definitions.methods.get(&**name)?.clone();
-        let declared = self.entry(die)?.1.attr_value(gimli::DW_AT_name)?;
+        let (unit, entry) = self.entry(die)?;
+        let declared = entry.attr_value(gimli::DW_AT_name)?;
+        let is_union = entry.tag() == gimli::DW_TAG_union_type;
+        if !unit.is_cpp() {
+            return None;
+        }
         let mut searched = vec![die.unit];
         let mut found = None;
         for method in methods {
-            let Some(unit) = self.unit_of_code(method) else { continue };
-            if searched.contains(&unit) {
+            let Some(idx) = self.unit_of_code(method) else { continue };
+            if searched.contains(&idx) {
                 continue;
             }
-            searched.push(unit);
-            found = self.defined_in(unit, name, &declared);
+            searched.push(idx);
+            // What cannot be read now, or would take too long, is not known to be nowhere.
+            let unit = self.unit(idx)?;
+            let n_bytes = unit.unit.header.length_including_self() as u64;
+            let left = &mut self.class_definitions.n_bytes_left;
+            *left = left.checked_sub(n_bytes)?;
+            found =
+                unit.is_cpp().then(|| self.defined_in(idx, name, &declared, is_union)).flatten();
             if found.is_some() {
                 break;
             }
@@ -63,6 +75,7 @@ impl DebugInfo {
         idx: UnitIdx,
         name: &Arc<str>,
         declared: &AttributeValue<Reader>,
+        is_union: bool,
     ) -> Option<DieRef> {
         let unit = self.unit(idx)?;
         let own = name.rsplit("::").next()?;
@@ -76,12 +89,26 @@ impl DebugInfo {
             }
             Some(*unit.string(value)? == *own)
         };
+        // One in a function has another around it than its name tells.
+        let depth = name.split("::").count() as isize;
+        let is_like = |met: &Met| {
+            let is_as_deep = met.depth == depth;
+            is_as_deep && met.is_definition() && (met.tag == gimli::DW_TAG_union_type) == is_union
+        };
         let mut walk = unit.walk_from(unit.unit.header.root_offset()).ok()?;
+        let mut n_left = limit::MAX_ALIKE_CLASSES;
         for _ in 0..limit::MAX_UNIT_ENTRIES {
-            let met = walk.next_where(Met::is_definition).ok()??;
+            let met = walk.next_where(is_like).ok()??;
+            if is_named(met.offset) != Some(true) {
+                continue;
+            }
             let die = DieRef { unit: idx, offset: met.offset };
-            if is_named(met.offset) == Some(true) && self.type_name(die).as_ref() == Some(name) {
+            if self.type_name(die).as_ref() == Some(name) {
                 return Some(die);
+            }
+            n_left -= 1;
+            if n_left == 0 {
+                break;
             }
         }
         None

@@ -20,11 +20,27 @@ pub(crate) struct LayoutTable {
 }
 
 /// Classes by their methods, and their definitions as far as they were looked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ClassDefinitions {
     /// By class, where some of its methods begin, those that make or end objects first.
     pub(super) methods: FxHashMap<Box<str>, Vec<Svma>>,
     pub(super) known: BoundedMap<Arc<str>, Option<DieRef>, { limit::MAX_DEFINITIONS }>,
+    /// Bytes of units that may still be searched.
+    pub(super) n_bytes_left: u64,
+}
+
+impl ClassDefinitions {
+    /// Gives up what was found.
+    pub(crate) fn forget(&mut self) {
+        self.known = BoundedMap::default();
+    }
+}
+
+impl Default for ClassDefinitions {
+    fn default() -> Self {
+        let n_bytes_left = limit::MAX_CLASS_SEARCH_BYTES;
+        Self { methods: FxHashMap::default(), known: BoundedMap::default(), n_bytes_left }
+    }
 }
 
 /// A class that begins with another one.

@@ -274,6 +274,11 @@ impl ParsedUnit {
         self.language == Some(gimli::DW_LANG_Go)
     }
 
+    /// Tells whether the unit is written in C++, as far as that is known.
+    pub(crate) fn is_cpp(&self) -> bool {
+        self.has_name_spaces() && !self.is_rust() && !self.is_go()
+    }
+
     /// Tells whether the unit is written in assembly.
     pub(crate) fn is_assembled(&self) -> bool {
         self.language == Some(gimli::DW_LANG_Mips_Assembler)
