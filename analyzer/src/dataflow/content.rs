@@ -86,12 +86,6 @@ pub(crate) enum PointerName {
 }
 
 impl Address {
-    /// Tells whether it is the beginning of an object, for certain.
-    pub(crate) fn is_beginning(&self) -> bool {
-        let is_doubted = [Doubt::Which, Doubt::Beyond, Doubt::Owner].iter().any(|it| self.has(*it));
-        self.offset.only() == Some(0) && !is_doubted
-    }
-
     pub(crate) fn object(layout: Arc<Layout>, offset: i64, name: Option<PointerName>) -> Self {
         Self { name, ..Self::of(Origin::Object(layout), Offset::exact(offset)) }
     }

@@ -1,6 +1,6 @@
 //! Accesses through a pointer that lies in a union of several: by what is read, and what is said of that afterwards.
 
-use crate::dataflow::{Address, Arms, Content, Origin, Use};
+use crate::dataflow::{Address, Arms, Content, Doubt, Origin, Use};
 use crate::index::function_type::{MOST_PARTS, begins_with};
 use crate::index::pointed;
 use crate::index::site::TypeAnswer;
@@ -51,11 +51,17 @@ impl TypePath<'_> {
         let code = self.image.bytes_at(self.svma, scan::MAX_INSTRUCTION_BYTES)?;
         let (next, register) = scan::pointer_loaded(self.svma, &code)?;
         match self.flow.register(next, register) {
-            Content::Address(address) if address.is_beginning() => match address.origin {
+            Content::Address(address) if is_beginning(&address) => match address.origin {
                 Origin::Object(layout) => Some(layout),
                 _ => None,
             },
             _ => None,
         }
     }
+}
+
+/// Tells whether an address is the beginning of an object, for certain.
+fn is_beginning(address: &Address) -> bool {
+    let doubts = [Doubt::Which, Doubt::Beyond, Doubt::Owner];
+    address.offset.only() == Some(0) && !doubts.iter().any(|doubt| address.has(*doubt))
 }
