@@ -128,6 +128,39 @@ fn a_class_that_a_unit_only_declares_has_the_members_that_another_one_describes(
 }
 
 #[test]
+fn what_fortran_passes_by_reference_on_the_stack_has_its_name() {
+    if !has_tool("gfortran") {
+        return;
+    }
+    for flags in ["-O0 -g", "-O1 -g", "-O2 -g -fno-tree-vectorize"] {
+        let program = Program::of_units("gfortran", &["passed.f90", "passed_main.c"], flags);
+        let mut session = Session::of_type_path(&program);
+        let frame = [iced_x86::Register::RSP, iced_x86::Register::RBP];
+        let code = program.function("scale_all_");
+        let meant = code.iter().filter(|it| {
+            let is_real = it.memory_size() == iced_x86::MemorySize::Float64;
+            has_memory_operand(it) && is_real && !frame.contains(&it.memory_base())
+        });
+        let named: std::collections::BTreeSet<String> = meant
+            .filter_map(|it| session.exact(it.ip(), &with(&[])).object)
+            .map(|object| object.to_string())
+            .collect();
+        for array in ["x", "y"] {
+            let name = format!("{{real(kind=8) {array}[]}}");
+            assert!(named.contains(&name), "{named:?} {flags}");
+        }
+        // What `main` passes is C's.
+        let others =
+            ["{double -}", "{real(kind=8) -}", "{real(kind=8) alpha[]}", "{real(kind=8) alpha}"];
+        let is_known = |name: &String| {
+            let array = ["a", "b", "c", "x", "y"].map(|it| format!("{{real(kind=8) {it}[]}}"));
+            array.contains(name) || others.contains(&&**name)
+        };
+        assert!(named.iter().all(is_known), "{named:?} {flags}");
+    }
+}
+
+#[test]
 fn a_virtual_function_returns_what_its_class_declares() {
     for compiler in ["g++", "clang++"].into_iter().filter(|it| has_tool(it)) {
         let program = Program::compile(compiler, "virtual.cpp", "-O2 -g -fno-devirtualize");

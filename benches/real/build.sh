@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds the real programs, with debug information, from crates that bundle their source.
 # usage: build.sh DIR [PROGRAM…]      (JOBS=2; CARGO=cargo; PROGRAM: sqlite lua zstd rocksdb boa, or X-clang)
-#        build.sh DIR redis nginx go   Debian's sources: as root, with `deb-src` in apt's list; wrk and golang-go
+#        build.sh DIR redis nginx go lapack
+#                                 Debian's sources: as root, with `deb-src` in apt's list; wrk, golang-go and gfortran
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$1
@@ -113,6 +114,23 @@ nginx() {
     ln -sf "$dir/nginx/root/sbin/nginx" "$dir/bin/nginx"
 }
 
+# LAPACK's own tests of eigenvalues and singular values, in Fortran, again and again.
+lapack() {
+    debian lapack
+    (cd "$dir/lapack" && sed 's/^FFLAGS = .*/FFLAGS = -O2 -g -frecursive/' make.inc.example >make.inc &&
+        nice -n 10 make -s -j "$jobs" blaslib lapacklib tmglib >/dev/null &&
+        nice -n 10 make -s -C TESTING/EIG double >/dev/null)
+    ln -sf "$dir/lapack/TESTING/EIG/xeigtstd" "$dir/bin/lapack"
+    cat >"$dir/lapack/run.sh" <<SCRIPT
+#!/bin/sh
+cd "$dir/lapack/TESTING"
+while :; do
+    for input in svd sep; do "$dir/bin/lapack" <\$input.in >/dev/null; done
+done
+SCRIPT
+    chmod +x "$dir/lapack/run.sh"
+}
+
 # Go's own compiler, with debug information, at work on a package of the standard library again and again.
 go() {
     mkdir -p "$dir/go"
@@ -134,7 +152,7 @@ SCRIPT
 for program in "$@"; do
     case $program in
     *-clang) "${program%-clang}" clang clang++ -clang ;;
-    redis | nginx | go) "$program" ;;
+    redis | nginx | go | lapack) "$program" ;;
     *) "$program" gcc g++ "" ;;
     esac
     ls -l "$dir/bin/$program"

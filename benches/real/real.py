@@ -13,7 +13,7 @@ import wait
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = ["sqlite", "lua", "zstd", "rocksdb", "boa"]
 # Those that are only looked at while they run: servers with a load, what comes as a package.
-RUNNING = ["redis", "nginx", "python", "go"]
+RUNNING = ["redis", "nginx", "python", "go", "lapack"]
 
 
 def command(program, folder):
@@ -78,8 +78,8 @@ def running(options, program):
                             "wrk -t1 -c50 -d30 http://127.0.0.1:7780/")
     if program == "python":
         return wait.Running(["/usr/bin/python3", f"{HERE}/programs/work.py", "100000"])
-    if program == "go":
-        return wait.Running([f"{folder}/go/run.sh"])
+    if program in ("go", "lapack"):
+        return wait.Running([f"{folder}/{program}/run.sh"])
     return wait.Running([*command(program, folder)[:-1], "100000"])
 
 

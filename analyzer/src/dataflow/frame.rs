@@ -6,7 +6,10 @@ use super::value::Slot;
 use crate::dwarf::code::frame::FrameRule;
 use crate::dwarf::variable::location::{Base, VariablePlace};
 use crate::limit;
-use crate::x86_64::abi::STACK_POINTER;
+use crate::types::die::DieRef;
+use crate::types::layout::{Layout, ScalarKind, Shape};
+use crate::types::type_expression::{Prefix, TypeExpression};
+use crate::x86_64::abi::{POINTER_BYTES, STACK_POINTER};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -23,10 +26,16 @@ impl Typing<'_, '_> {
         for variable in &scope.variables {
             let mut layout = None;
             for (code, part) in &variable.places {
-                let VariablePlace::Memory { base, offset } = part.place else { continue };
+                let (base, offset, is_reference) = match part.place {
+                    VariablePlace::Memory { base, offset } => (base, offset, false),
+                    VariablePlace::Behind { base, offset } => (base, offset, true),
+                    _ => continue,
+                };
                 let Some(slot) = self.slot_in(code, base, offset, &mut tops) else { continue };
-                let layout =
-                    layout.get_or_insert_with(|| self.around.debug.layout(variable.type_die));
+                let layout = layout.get_or_insert_with(|| {
+                    let layout = self.around.debug.layout(variable.type_die);
+                    if is_reference { reference(&layout, variable.type_die) } else { layout }
+                });
                 let Ok(into) = i64::try_from(part.offset) else { continue };
                 let start = Slot { offset: slot.offset.wrapping_sub(into), ..slot };
                 variables.push(FrameVariable {
@@ -36,6 +45,7 @@ impl Typing<'_, '_> {
                     layout: Arc::clone(layout),
                     name: Arc::clone(&variable.name),
                     depth: variable.depth,
+                    is_reference,
                 });
             }
         }
@@ -74,6 +84,19 @@ impl Typing<'_, '_> {
         };
         (first..self.graph.frames.len()).take_while(is_in)
     }
+}
+
+/// A pointer to something of this type, which the debug information says nothing of.
+fn reference(layout: &Layout, die: DieRef) -> Arc<Layout> {
+    let of = Arc::clone(&layout.expression);
+    let expression = TypeExpression::Prefixed { prefix: Prefix::Pointer, of };
+    let pointer = Layout::new(
+        expression.into(),
+        format!("{} *", layout.name).into(),
+        POINTER_BYTES.into(),
+        Shape::Scalar(ScalarKind::Pointer),
+    );
+    Arc::new(Layout { pointee: Some(die), ..pointer })
 }
 
 /// The place that is there most often; of several the deepest. In a range over a whole function it is 8

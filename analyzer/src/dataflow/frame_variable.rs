@@ -18,6 +18,8 @@ pub(crate) struct FrameVariable {
     pub(crate) layout: Arc<Layout>,
     pub(crate) name: Arc<str>,
     pub(crate) depth: usize,
+    /// It is what is passed by reference: the pointer itself has no name.
+    pub(crate) is_reference: bool,
 }
 
 impl FrameVariable {
@@ -152,6 +154,7 @@ mod tests {
             layout: structure("it", n_bytes, &[]),
             name: "it".into(),
             depth,
+            is_reference: false,
         }
     }
 

@@ -264,7 +264,7 @@ fn find_facts(graph: &mut ValueGraph, around: &Surroundings<'_>) -> (Vec<Said>, 
                 VariablePlace::Register(register)
                 | VariablePlace::Value { base: Base::Register(register), .. }
                 | VariablePlace::Memory { base: Base::Register(register), .. } => register,
-                VariablePlace::Entry(register) => {
+                VariablePlace::Entry(register) | VariablePlace::AtEntry(register) => {
                     if let Ok(register) = u8::try_from(register) {
                         let value = graph.parameter(register);
                         found.push(Said { value, variable, place });
@@ -372,7 +372,7 @@ impl Typing<'_, '_> {
             }
             let memory = match part.place {
                 VariablePlace::Memory { offset, .. } => Some(offset),
-                VariablePlace::Sum { is_place: true, .. } => Some(0),
+                VariablePlace::Sum { is_place: true, .. } | VariablePlace::AtEntry(_) => Some(0),
                 _ => None,
             };
             if let Some(offset) = memory {

@@ -294,7 +294,7 @@ impl Dataflow {
 
     /// The variable in the frame at `slot`, and how far into it that is.
     pub(crate) fn frame_variable(&self, svma: Svma, slot: Slot) -> Option<(&FrameVariable, u64)> {
-        self.frame.innermost(svma.0, slot)
+        self.frame.innermost(svma.0, slot).filter(|(variable, _)| !variable.is_reference)
     }
 }
 

@@ -461,6 +461,7 @@ mod tests {
                     layout: Arc::clone(layout),
                     name: "it".into(),
                     depth: 0,
+                    is_reference: false,
                 }]);
                 match typing.declared_at(slot(offset), 0)? {
                     Content::Address(Address { origin: Origin::Object(to), name, .. }) => {

@@ -52,6 +52,15 @@ pub enum VariablePlace {
     Static(Svma),
     /// Its value is what the register held when the function was entered.
     Entry(u16),
+    /// It is where the register pointed when the function was entered.
+    AtEntry(u16),
+    /// It is where a pointer points that is in memory: Fortran passes all by reference, and some of that on the stack.
+    Behind {
+        /// The pointer is counted from here.
+        base: Base,
+        /// Distance of the pointer from there.
+        offset: i64,
+    },
 }
 
 /// The place of a part of a variable.
@@ -148,10 +157,15 @@ fn place(
         [Operation::AddressIndex { index }] => {
             Some(VariablePlace::Static(Svma(dwarf.address(unit, *index).ok()?)))
         }
-        [Operation::EntryValue { expression }, Operation::StackValue] => {
+        [Operation::EntryValue { expression }, rest @ ..] => {
             let expression = gimli::Expression(expression.clone());
-            match self::operations(expression, unit.encoding())?.as_slice() {
-                [Operation::Register { register }] => Some(VariablePlace::Entry(register.0)),
+            match (self::operations(expression, unit.encoding())?.as_slice(), rest) {
+                ([Operation::Register { register }], [Operation::StackValue]) => {
+                    Some(VariablePlace::Entry(register.0))
+                }
+                ([Operation::Register { register }], []) => {
+                    Some(VariablePlace::AtEntry(register.0))
+                }
                 _ => None,
             }
         }
@@ -173,6 +187,9 @@ fn counted_from_one(
     Some(match rest {
         [rest @ .., Operation::StackValue] => {
             VariablePlace::Value { base, offset: moved(offset, rest)? }
+        }
+        [rest @ .., Operation::Deref { size: 8, space: false, .. }] => {
+            VariablePlace::Behind { base, offset: moved(offset, rest)? }
         }
         rest => VariablePlace::Memory { base, offset: moved(offset, rest)? },
     })
