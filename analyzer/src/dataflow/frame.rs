@@ -32,17 +32,19 @@ impl Typing<'_, '_> {
                     _ => continue,
                 };
                 let Some(slot) = self.slot_in(code, base, offset, &mut tops) else { continue };
-                let layout = layout.get_or_insert_with(|| {
-                    let layout = self.around.debug.layout(variable.type_die);
-                    if is_reference { reference(&layout, variable.type_die) } else { layout }
-                });
+                let layout =
+                    layout.get_or_insert_with(|| self.around.debug.layout(variable.type_die));
+                let layout = match is_reference {
+                    true => reference(layout, variable.type_die),
+                    false => Arc::clone(layout),
+                };
                 let Ok(into) = i64::try_from(part.offset) else { continue };
                 let start = Slot { offset: slot.offset.wrapping_sub(into), ..slot };
                 variables.push(FrameVariable {
                     slot: start,
                     bytes: part.bytes(layout.size),
                     code: code.clone(),
-                    layout: Arc::clone(layout),
+                    layout,
                     name: Arc::clone(&variable.name),
                     depth: variable.depth,
                     is_reference,
