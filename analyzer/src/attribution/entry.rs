@@ -32,6 +32,13 @@ struct WayIn {
     is_likely: bool,
 }
 
+impl WayIn {
+    /// One that nothing could have changed.
+    const fn sure(led: Led) -> Self {
+        Self { led, is_likely: false }
+    }
+}
+
 /// The last step there.
 #[derive(Clone)]
 enum Led {
@@ -173,8 +180,8 @@ fn through(call: Avma, possible: &[Possible<'_>], is_held: bool, bias: u64) -> O
     let jumps = sites.map(|site| Avma(site.at.0.wrapping_add(bias)));
     let ways: Vec<Avma> = [call].into_iter().chain(jumps).collect();
     match others.as_slice() {
-        [] if alike.is_empty() => Some(WayIn { led: Led::Through(call), is_likely: false }),
-        [] => Some(WayIn { led: Led::OneOf(ways), is_likely: false }),
+        [] if alike.is_empty() => Some(WayIn::sure(Led::Through(call))),
+        [] => Some(WayIn::sure(Led::OneOf(ways))),
         others => {
             let is_new = |it: &Possible<'_>| !it.is_held;
             let is_likely = is_held && others.iter().all(is_new);
@@ -234,11 +241,10 @@ impl World {
         let AtEntry { located, entered, call, .. } = entry;
         let here = located.ip();
         let leads_here = |target: Option<Svma>| entry.caller == located.object && target == here;
-        let sure = |led| Some(WayIn { led, is_likely: false });
         let seen = if leads_here(call.written) {
-            sure(Led::Call)
+            Some(WayIn::sure(Led::Call))
         } else if call.onward.iter().any(|target| leads_here(Some(*target))) {
-            sure(Led::Jump)
+            Some(WayIn::sure(Led::Jump))
         } else {
             self.led_by_pointer(entry)
         };
@@ -349,7 +355,6 @@ impl World {
     /// Tells whether the call led here by a pointer: one that still has this address, one of this function's name, or one
     /// that the file has with this address.
     fn led_by_pointer(&self, entry: AtEntry<'_>) -> Option<WayIn> {
-        let sure = |led| WayIn { led, is_likely: false };
         let AtEntry { located, entered, call, at, .. } = entry;
         let Located { sample, registers, .. } = located;
         let is_named = match &call.callee {
@@ -364,10 +369,11 @@ impl World {
         if let Some(stub) = call.stub {
             let (_, bias_of_call) = self.locate(sample.pid, at).ok()?;
             let jump = Avma(stub.0.wrapping_add(bias_of_call));
-            return is_named.then_some(sure(Led::Through(jump)));
+            return is_named.then_some(WayIn::sure(Led::Through(jump)));
         }
         if let CodePointer::Register(register) = call.pointer? {
-            return (registers.get(register) == Some(sample.ip.0)).then_some(sure(Led::Call));
+            return (registers.get(register) == Some(sample.ip.0))
+                .then_some(WayIn::sure(Led::Call));
         }
         let place = self.place_of_pointer(entry)?;
         let is_likely = !is_named && !entered.is_loaded(place);

@@ -244,14 +244,21 @@ impl History {
     /// Puts the newest samples into the open chunk.
     #[cold]
     fn write(&mut self) {
-        let open = self.open.get_or_insert_with(|| match self.full.back() {
-            Some(last) => Chunk::after(last),
-            None => Chunk::before(&self.newest),
-        });
+        let mut open = self.open.take().unwrap_or_else(|| self.next_chunk());
         open.extend(&self.newest);
         self.newest.clear();
-        if open.is_full() {
+        let is_full = open.is_full();
+        self.open = Some(open);
+        if is_full {
             self.begin_chunk();
+        }
+    }
+
+    /// The chunk for the newest samples where none is open.
+    fn next_chunk(&self) -> Chunk {
+        match self.full.back() {
+            Some(last) => Chunk::after(last),
+            None => Chunk::before(&self.newest),
         }
     }
 
@@ -342,7 +349,7 @@ impl History {
 
     /// All that is kept, as it is now.
     pub(crate) fn freeze(&self) -> KeptRows {
-        let mut open = self.open.clone().unwrap_or_else(|| Chunk::before(&self.newest));
+        let mut open = self.open.clone().unwrap_or_else(|| self.next_chunk());
         open.extend(&self.newest);
         let open = (open.len() != 0).then(|| Arc::new(open));
         KeptRows {

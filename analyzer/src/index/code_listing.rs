@@ -244,7 +244,7 @@ impl LoadObjectIndex {
         if !section.name.starts_with(".plt") {
             return None;
         }
-        match self.code.linkage().at(self.code.linkage_slot(at)?)? {
+        match self.code.linkage_stub(at)? {
             LinkageSlot::Address(name) => Some(format!("{}@plt", variable_name(name)).into()),
             _ => None,
         }

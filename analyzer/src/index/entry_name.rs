@@ -133,8 +133,7 @@ impl EntryNames {
 fn stubs(code: &CodeImage, frames: &FrameTable) -> FxHashMap<Svma, Vec<Svma>> {
     let mut found: FxHashMap<Svma, Vec<Svma>> = FxHashMap::default();
     for stub in code.stubs() {
-        let slot = code.linkage_slot(stub);
-        if let Some(LinkageSlot::Chosen(resolver)) = slot.and_then(|slot| code.linkage().at(slot)) {
+        if let Some(LinkageSlot::Chosen(resolver)) = code.linkage_stub(stub) {
             for choice in choices(code, frames, *resolver) {
                 found.entry(choice).or_default().push(stub);
             }

@@ -71,7 +71,7 @@ impl LoadObjectIndex {
         let entry = self.function(svma).ok().and_then(|function| only_entry(&function));
         entry.is_some_and(|entry| {
             let is_exported = !self.names().at(entry).is_empty();
-            let is_taken = self.addresses().to(entry).next().is_some();
+            let is_taken = self.is_taken(entry);
             !is_exported && (is_taken || !self.code.places_of(entry).is_empty())
         })
     }

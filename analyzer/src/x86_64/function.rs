@@ -210,7 +210,7 @@ impl FunctionCode {
     /// others of them too.
     pub(crate) fn leaps_inside(&self) -> FxHashSet<u32> {
         let mut inside = self.leaps();
-        for entry in (0..self.n_instructions()).filter(|at| self.entrances(*at).is_entry) {
+        for entry in self.entered_at() {
             for from in self.predecessors(entry).iter().filter(|from| from.is_taken) {
                 inside.remove(&from.from);
             }
@@ -220,8 +220,11 @@ impl FunctionCode {
 
     /// The instructions at which it is entered.
     pub(crate) fn entries(&self) -> Vec<Svma> {
-        let entries = (0..self.n_instructions()).filter(|at| self.entrances(*at).is_entry);
-        entries.filter_map(|at| self.svma(at)).collect()
+        self.entered_at().filter_map(|at| self.svma(at)).collect()
+    }
+
+    fn entered_at(&self) -> impl Iterator<Item = usize> {
+        (0..self.n_instructions()).filter(|at| self.entrances(*at).is_entry)
     }
 
     /// Tells whether it aligns its stack pointer, as for locals of 32 bytes: `and $-32,%rsp`.

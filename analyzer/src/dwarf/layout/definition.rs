@@ -19,14 +19,17 @@ impl DebugInfo {
         let methods = &mut self.class_definitions.methods;
         for function in functions {
             let name = &*function.name;
-            let class = mangling::class_of_method(name).filter(|_| !mangling::is_rust(name));
+            if mangling::is_rust(name) {
+                continue;
+            }
             let is_short = |class: &String| class.len() <= limit::MAX_CLASS_NAME_BYTES;
-            let Some(class) = class.filter(is_short) else { continue };
+            let class = mangling::class_of_method(name).filter(is_short);
+            let Some(class) = class else { continue };
             if methods.len() >= limit::MAX_CLASSES {
                 break;
             }
             let known = methods.entry(class.into()).or_default();
-            if mangling::makes_or_ends(&function.name) {
+            if mangling::makes_or_ends(name) {
                 known.insert(0, function.start);
                 known.truncate(limit::MAX_METHODS);
             } else if known.len() < limit::MAX_METHODS {
