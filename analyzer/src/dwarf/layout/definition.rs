@@ -101,7 +101,7 @@ impl DebugInfo {
         let mut walk = unit.walk_from(unit.unit.header.root_offset()).ok()?;
         let mut n_left = limit::MAX_ALIKE_CLASSES;
         for _ in 0..limit::MAX_UNIT_ENTRIES {
-            let met = walk.next_where(is_like).ok()??;
+            let met = walk.next_within(depth, is_like).ok()??;
             if is_named(met.offset) != Some(true) {
                 continue;
             }

@@ -180,7 +180,7 @@ impl DebugInfo {
         let is_outside = |depth: isize| !(1..=limit::MAX_TYPE_DEPTH as isize).contains(&depth);
         let is_of_interest =
             |met: &Met| is_outside(met.depth) || met.depth == 1 && is_wanted(met.tag);
-        while let Ok(Some(met)) = walk.next_where(is_of_interest) {
+        while let Ok(Some(met)) = walk.next_within(1, is_of_interest) {
             if is_outside(met.depth) {
                 break;
             }

@@ -2,7 +2,7 @@
 //! is worked out once.
 
 use crate::dwarf::unit::reader::Reader;
-use crate::dwarf::unit::tag::is_aggregate;
+use crate::dwarf::unit::tag::{is_aggregate, is_closed};
 use gimli::{DwAt, DwForm, DwTag, Encoding, Reader as _, UnitOffset};
 use rustc_hash::FxHashMap;
 
@@ -34,12 +34,27 @@ impl Met {
     }
 }
 
+/// Entries that a walk leaves out: what is inside of others, where these tell where it ends (`DW_AT_sibling`, which gcc
+/// writes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeftOut {
+    Nothing,
+    /// Inside of entries of a kind that has nothing but its own parts, unless the walk began there.
+    Closed,
+    /// Inside of all entries at this depth, counted from the one that the walk began at.
+    Below(isize),
+}
+
 /// A kind of entry: one abbreviation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryKind {
     pub(crate) tag: DwTag,
     pub(crate) has_children: bool,
     pub(crate) has: Has,
+    /// It has children, and its last bytes tell where the entry after them begins: a `DW_FORM_ref4`.
+    ends_in_sibling: bool,
+    /// Nothing is inside of it but its own parts.
+    is_closed: bool,
     /// So many bytes always follow the code.
     n_bytes: u32,
     /// Then these steps, by their places in the list of all.
@@ -120,7 +135,10 @@ impl EntryKinds {
     ) -> EntryKind {
         let first = self.steps.len() as u32;
         let (mut has, mut n_bytes, mut pending) = (Has::default(), 0_u32, 0_u32);
+        let mut ends_in_sibling = false;
         for (name, form) in attributes {
+            ends_in_sibling =
+                has_children && (name, form) == (gimli::DW_AT_sibling, gimli::DW_FORM_ref4);
             match name {
                 gimli::DW_AT_location => has.location = is_expression(form),
                 gimli::DW_AT_declaration => has.declaration = true,
@@ -145,7 +163,9 @@ impl EntryKinds {
         if pending != 0 {
             self.steps.push(SkipStep::Bytes(pending));
         }
-        EntryKind { tag, has_children, has, n_bytes, steps: (first, self.steps.len() as u32) }
+        let is_closed = is_closed(tag, has.declaration);
+        let steps = (first, self.steps.len() as u32);
+        EntryKind { tag, has_children, has, ends_in_sibling, is_closed, n_bytes, steps }
     }
 }
 
@@ -260,16 +280,35 @@ impl<'a> EntryWalk<'a> {
 
     /// The next entry, its attributes left behind.
     pub(crate) fn next(&mut self) -> gimli::Result<Option<Met>> {
-        self.next_where(|_| true)
+        self.next_but(LeftOut::Nothing, |_| true)
     }
 
-    /// The next entry that is wanted.
+    /// The next entry that is wanted. None is found in the declaration of a function, nor in a type of another kind than
+    /// classes.
     pub(crate) fn next_where(
         &mut self,
         is_wanted: impl Fn(&Met) -> bool,
     ) -> gimli::Result<Option<Met>> {
+        self.next_but(LeftOut::Closed, is_wanted)
+    }
+
+    /// The next entry that is wanted, at this depth below the one that the walk began at, or above. What is inside of
+    /// those is met or not.
+    pub(crate) fn next_within(
+        &mut self,
+        depth: isize,
+        is_wanted: impl Fn(&Met) -> bool,
+    ) -> gimli::Result<Option<Met>> {
+        self.next_but(LeftOut::Below(depth), is_wanted)
+    }
+
+    fn next_but(
+        &mut self,
+        left_out: LeftOut,
+        is_wanted: impl Fn(&Met) -> bool,
+    ) -> gimli::Result<Option<Met>> {
         while !self.input.is_empty() {
-            if let Some(met) = self.pass_page(&is_wanted) {
+            if let Some(met) = self.pass_page(left_out, &is_wanted) {
                 return Ok(Some(met));
             }
             if self.input.is_empty() {
@@ -290,7 +329,7 @@ impl<'a> EntryWalk<'a> {
 
     /// Goes over what is in one piece on the page that was read last, up to an entry that is wanted:
     /// that takes half the time.
-    fn pass_page(&mut self, is_wanted: impl Fn(&Met) -> bool) -> Option<Met> {
+    fn pass_page(&mut self, left_out: LeftOut, is_wanted: impl Fn(&Met) -> bool) -> Option<Met> {
         let Self { known, met, abbreviations, input, encoding, end, depth } = self;
         let mut skipper = Skipper { known, met, abbreviations, encoding: *encoding };
         let n_left = input.len();
@@ -298,9 +337,28 @@ impl<'a> EntryWalk<'a> {
         let mut ahead = gimli::EndianSlice::new(bytes, gimli::LittleEndian);
         let (mut found, mut n_passed) = (None, 0);
         while let Ok(kind) = skipper.pass(&mut ahead) {
-            let offset = UnitOffset(*end - n_left + n_passed);
+            let first = *end - n_left;
+            let offset = UnitOffset(first + n_passed);
             n_passed = bytes.len() - ahead.len();
+            let beyond = kind
+                .filter(|kind| kind.ends_in_sibling && *depth > 0)
+                .filter(|kind| match left_out {
+                    LeftOut::Nothing => false,
+                    LeftOut::Closed => kind.is_closed,
+                    LeftOut::Below(least) => *depth >= least,
+                })
+                .and_then(|_| sibling(&bytes[..n_passed]))
+                // One that leads back, or out of the unit, is damage.
+                .filter(|beyond| (first + n_passed..*end).contains(beyond));
             found = met_at(kind, offset, depth).filter(&is_wanted);
+            if let Some(beyond) = beyond {
+                *depth -= 1;
+                n_passed = beyond - first;
+                ahead = gimli::EndianSlice::new(
+                    bytes.get(n_passed..).unwrap_or_default(),
+                    gimli::LittleEndian,
+                );
+            }
             if found.is_some() {
                 break;
             }
@@ -309,6 +367,12 @@ impl<'a> EntryWalk<'a> {
         let _ = input.skip(n_passed);
         found
     }
+}
+
+/// The place in the unit that the last bytes of an entry tell.
+#[inline]
+fn sibling(entry: &[u8]) -> Option<usize> {
+    Some(u32::from_le_bytes(*entry.last_chunk()?) as usize)
 }
 
 /// The entry that was met, and the depth of the next; nothing at the end of a list of children.
@@ -400,6 +464,7 @@ mod tests {
     use super::*;
     use crate::bytes::page::{Memory, PageCache, PagedSection};
     use crate::dwarf::unit::reader::Dwarf;
+    use crate::program::{Program, has_tool};
     use object::{Object as _, ObjectSection as _};
     use std::sync::Arc;
 
@@ -422,20 +487,27 @@ mod tests {
             println!(\"{:?}\", receiver.recv());
         }";
 
-    /// Debug information of a program, on pages that many entries reach over.
-    fn dwarf() -> Dwarf {
+    /// Debug information of a program in Rust.
+    fn rust() -> Dwarf {
         let dir = tempfile::tempdir().unwrap();
         let (source, program) = (dir.path().join("main.rs"), dir.path().join("main"));
         std::fs::write(&source, SOURCE).unwrap();
         let mut rustc = std::process::Command::new("rustc");
         assert!(rustc.arg("-g").arg(&source).arg("-o").arg(&program).status().unwrap().success());
-        let bytes = std::fs::read(program).unwrap();
-        let elf = object::File::parse(&*bytes).unwrap();
+        dwarf(&std::fs::read(program).unwrap(), |_| ())
+    }
+
+    /// Debug information of a program, on pages that many entries reach over; `damage` may change its entries.
+    fn dwarf(program: &[u8], damage: impl Fn(&mut Vec<u8>)) -> Dwarf {
+        let elf = object::File::parse(program).unwrap();
         let pages = Arc::new(PageCache::new(200, 1000));
         gimli::Dwarf::load(|id| {
             let section = elf.section_by_name(id.name());
             let bytes = section.map(|section| section.uncompressed_data().unwrap());
-            let bytes = bytes.unwrap_or_default().into_owned();
+            let mut bytes = bytes.unwrap_or_default().into_owned();
+            if id == gimli::SectionId::DebugInfo {
+                damage(&mut bytes);
+            }
             let (len, file) = (bytes.len(), Arc::new(Memory(bytes)));
             let section = PagedSection::of_file(file, 0, len, Arc::clone(&pages));
             Ok::<_, gimli::Error>(Reader::new(section))
@@ -479,7 +551,7 @@ mod tests {
 
     #[test]
     fn every_entry_is_met_as_gimli_meets_it() {
-        let dwarf = dwarf();
+        let dwarf = rust();
         let (mut units, mut n_entries) = (dwarf.units(), 0);
         while let Some(header) = units.next().unwrap().filter(|_| n_entries < 200_000) {
             let unit = dwarf.unit(header.clone()).unwrap();
@@ -505,5 +577,95 @@ mod tests {
             assert!(light.line_program.is_none());
         }
         assert!(n_entries > 100_000, "{n_entries}");
+    }
+
+    /// The entries that a walk from the root of a unit meets by `next`.
+    fn met(
+        unit: &gimli::Unit<Reader>,
+        next: impl Fn(&mut EntryWalk<'_>) -> gimli::Result<Option<Met>>,
+    ) -> Vec<Entry> {
+        let (header, kinds) = (&unit.header, EntryKinds::default());
+        let root = header.root_offset();
+        let mut walk = EntryWalk::new(header, root, &kinds, &unit.abbreviations).unwrap();
+        std::iter::from_fn(|| next(&mut walk).unwrap())
+            .map(|met| (met.offset, met.depth, met.tag, met.has_children, met.has))
+            .collect()
+    }
+
+    /// The entries that are not inside of one for which `is_left_out`.
+    fn outside(entries: &[Entry], is_left_out: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+        let mut inside_of = isize::MAX;
+        let mut is_outside = |entry: &&Entry| {
+            if entry.1 > inside_of {
+                return false;
+            }
+            inside_of = if is_left_out(entry) { entry.1 } else { isize::MAX };
+            true
+        };
+        entries.iter().filter(|entry| is_outside(entry)).copied().collect()
+    }
+
+    #[test]
+    fn only_what_is_inside_of_others_is_left_out() {
+        if !has_tool("g++") {
+            return eprintln!("no g++: nothing says where the entries inside of others end");
+        }
+        let program = Program::compile("g++", "sequences.cpp", "-std=c++20 -O2 -g");
+        let dwarf = dwarf(&program.bytes, |_| ());
+        let (mut units, mut n_left_out) = (dwarf.units(), [0, 0]);
+        while let Some(header) = units.next().unwrap() {
+            let unit = dwarf.unit(header).unwrap();
+            let all = expected(&unit);
+            let is_closed =
+                |(_, depth, tag, _, has): &Entry| *depth > 0 && is_closed(*tag, has.declaration);
+            // The last entry of a list has no next one, and is walked through.
+            let n_closed = outside(&all, is_closed).len();
+            let found = met(&unit, |walk| walk.next_where(|_| true));
+            let is_kept = |entry: &Entry| found.contains(entry);
+            assert!(outside(&all, is_closed).iter().all(is_kept));
+            assert!(
+                found.is_sorted_by_key(|entry| entry.0) && found.iter().all(|it| all.contains(it))
+            );
+            n_left_out[0] += all.len() - found.len();
+            assert!((all.len() - found.len()) * 2 > all.len() - n_closed);
+            for depth in 1..4 {
+                let found = met(&unit, |walk| walk.next_within(depth, |met| met.depth <= depth));
+                let near: Vec<Entry> = all.iter().filter(|it| it.1 <= depth).copied().collect();
+                assert_eq!(found, near);
+                let met = met(&unit, |walk| walk.next_within(depth, |_| true));
+                n_left_out[1] += all.len() - met.len();
+            }
+        }
+        assert!(n_left_out.iter().all(|n| *n > 100), "{n_left_out:?}");
+    }
+
+    #[test]
+    fn a_next_entry_that_leads_back_or_far_away_is_none() {
+        if !has_tool("g++") {
+            return eprintln!("no g++: nothing says where the entries inside of others end");
+        }
+        let program = Program::compile("g++", "sequences.cpp", "-std=c++20 -O2 -g");
+        let sound = dwarf(&program.bytes, |_| ());
+        let header = sound.units().next().unwrap().unwrap();
+        let unit = sound.unit(header).unwrap();
+        let all = expected(&unit);
+        // The first namespace, or class, in which there is more.
+        let (at, ..) =
+            all.iter().find(|(_, depth, _, has_children, _)| *depth == 1 && *has_children).unwrap();
+        let entry = unit.entry(*at).unwrap();
+        let beyond = entry.attr_value(gimli::DW_AT_sibling).unwrap();
+        let gimli::AttributeValue::UnitRef(beyond) = beyond else { panic!("{beyond:?}") };
+        let told = (beyond.0 as u32).to_le_bytes();
+        for lie in [0, at.0 as u32, u32::MAX] {
+            let damaged = dwarf(&program.bytes, |bytes| {
+                let from = at.0;
+                let place = bytes[from..].windows(4).position(|bytes| bytes == told).unwrap();
+                bytes[from + place..][..4].copy_from_slice(&lie.to_le_bytes());
+            });
+            let header = damaged.units().next().unwrap().unwrap();
+            let unit = damaged.unit(header).unwrap();
+            let near: Vec<Entry> = all.iter().filter(|it| it.1 <= 1).copied().collect();
+            assert_eq!(met(&unit, |walk| walk.next_within(1, |met| met.depth <= 1)), near, "{lie}");
+        }
     }
 }

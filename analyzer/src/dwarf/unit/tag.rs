@@ -30,3 +30,17 @@ pub(crate) const fn is_part(tag: gimli::DwTag) -> bool {
             | gimli::DW_TAG_variant
     )
 }
+
+/// Tells whether all that is inside of an entry are its own parts: parameters of a function that is declared, elements
+/// of a type, arguments of a call.
+pub(crate) const fn is_closed(tag: gimli::DwTag, is_declaration: bool) -> bool {
+    match tag {
+        gimli::DW_TAG_subprogram => is_declaration,
+        gimli::DW_TAG_subroutine_type
+        | gimli::DW_TAG_enumeration_type
+        | gimli::DW_TAG_array_type
+        | gimli::DW_TAG_call_site
+        | gimli::DW_TAG_GNU_call_site => true,
+        _ => false,
+    }
+}
