@@ -43,6 +43,9 @@ pub struct DebugInfo {
     pub(crate) inner_types: BoundedMap<DieRef, Arc<InnerTypes>, { limit::MAX_INNER_TYPES }>,
     /// The functions that are entered at these addresses.
     pub(crate) entered: BoundedMap<Svma, Option<DieRef>, { limit::MAX_ENTERED_FUNCTIONS }>,
+    /// The functions in slots of classes' tables.
+    pub(crate) virtual_functions:
+        BoundedMap<(DieRef, u64), Option<DieRef>, { limit::MAX_ENTERED_FUNCTIONS }>,
     pub(crate) containers: ContainerTable,
     /// Functions that no unit describes.
     pub(crate) declared: DeclaredFunctions,
@@ -90,6 +93,7 @@ impl DebugInfo {
             functions: FunctionScopes::default(),
             inner_types: BoundedMap::default(),
             entered: BoundedMap::default(),
+            virtual_functions: BoundedMap::default(),
             containers: ContainerTable::default(),
             declared: DeclaredFunctions::default(),
             class_definitions: ClassDefinitions::default(),
@@ -105,6 +109,7 @@ impl DebugInfo {
         self.functions = FunctionScopes::default();
         self.inner_types = BoundedMap::default();
         self.entered = BoundedMap::default();
+        self.virtual_functions = BoundedMap::default();
         self.containers = ContainerTable::default();
     }
 

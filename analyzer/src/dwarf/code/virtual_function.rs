@@ -10,6 +10,14 @@ impl DebugInfo {
     /// The declaration of the function in a slot of a class's table (DWARF 5, section 5.7.8), by the class itself or one
     /// that it begins with.
     pub(crate) fn virtual_function(&mut self, class: DieRef, slot: u64) -> Option<DieRef> {
+        if let Some(known) = self.virtual_functions.get(&(class, slot)) {
+            return known;
+        }
+        let found = self.find_virtual_function(class, slot);
+        self.virtual_functions.keep((class, slot), found)
+    }
+
+    fn find_virtual_function(&mut self, class: DieRef, slot: u64) -> Option<DieRef> {
         let mut next = Some(class);
         for _ in 0..limit::MAX_TYPE_DEPTH {
             let class = next.take()?;
