@@ -220,8 +220,9 @@ impl<'a> Flow<'a> {
 
     /// Puts the flow in order for tracing. Gives which instructions are reached.
     fn sort(&mut self) -> Vec<bool> {
-        self.edges.sort_unstable();
-        self.returns.sort_unstable();
+        // They are found in runs that are in order.
+        self.edges.sort();
+        self.returns.sort();
         self.footings.iter().map(|footing| *footing == Some(Footing::Reached)).collect()
     }
 
@@ -252,7 +253,7 @@ impl<'a> Flow<'a> {
     /// Instructions found so far, by address.
     fn by_address(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.sweep.instructions.len() as u32).collect();
-        order.sort_unstable_by_key(|idx| self.sweep.instructions[*idx as usize].ip());
+        order.sort_by_key(|idx| self.sweep.instructions[*idx as usize].ip());
         order
     }
 
