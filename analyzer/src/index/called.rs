@@ -4,12 +4,31 @@
 use crate::dataflow::CallEffects;
 use crate::index::load_object::LoadObjectIndex;
 use crate::known::go;
-use crate::limit;
+use crate::limit::{self, BoundedMap};
 use crate::x86_64::abi::{FRAME_POINTER, RETURNED, STACK_POINTER};
 use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::register_use::{ALL, RegisterUse, Registers, only};
 use dataspace_proto::address::Svma;
+use std::sync::Arc;
+
+/// A function as its callers see it.
+#[derive(Debug)]
+struct CalledCode {
+    /// Registers that its own instructions change.
+    changed: Registers,
+    /// The functions that it calls, or goes on in.
+    goes_to: Box<[Svma]>,
+}
+
+/// Functions that were looked at as others call them.
+#[derive(Debug, Default)]
+pub(crate) struct CalledFunctions {
+    /// What is known of their code alone.
+    code: BoundedMap<Svma, Option<Arc<CalledCode>>, { limit::MAX_CACHED_ARGUMENTS }>,
+    /// Registers that they may change, and how deep the calls below each were looked at.
+    changed: BoundedMap<(Svma, usize), Registers, { limit::MAX_CACHED_ARGUMENTS }>,
+}
 
 impl LoadObjectIndex {
     /// Works out what a function's calls change: of those after which it reads what they may change, what their functions
@@ -58,36 +77,50 @@ impl LoadObjectIndex {
 
     /// The registers that a function of this load object, or what it calls, may change.
     fn changed_by(&mut self, target: Svma, depth: usize) -> Registers {
-        if let Some(known) = self.flows.changed.get(&(target, depth)) {
+        if let Some(known) = self.called.changed.get(&(target, depth)) {
             return known;
         }
         let Some(below) = depth.checked_sub(1) else { return ALL };
-        let changed = self.find_changed(target, below).unwrap_or(ALL);
-        self.flows.changed.keep((target, depth), changed)
+        let changed = self.called_code(target).map_or(ALL, |code| {
+            code.goes_to
+                .iter()
+                .fold(code.changed, |changed, to| changed | self.changed_by(*to, below))
+        });
+        self.called.changed.keep((target, depth), changed)
     }
 
-    fn find_changed(&mut self, target: Svma, depth: usize) -> Option<Registers> {
-        let function = self.function(target).ok()?;
+    /// The function that is entered at `target`; `None` where not all of it is known, or it is no small one.
+    fn called_code(&mut self, target: Svma) -> Option<Arc<CalledCode>> {
+        if let Some(known) = self.called.code.get(&target) {
+            return known;
+        }
+        let code = self.find_called_code(target).map(Arc::new);
+        self.called.code.keep(target, code)
+    }
+
+    fn find_called_code(&mut self, target: Svma) -> Option<CalledCode> {
+        let function = self.function_at_once(target, limit::MAX_CALLED_INSTRUCTIONS)?;
         let entry = function.index_of(target)?;
-        let is_small = function.n_instructions() <= limit::MAX_CALLED_INSTRUCTIONS;
-        if !is_small || !function.entrances(entry).is_entry {
+        if !function.entrances(entry).is_entry {
             return None;
         }
-        let mut changed = RegisterUse::of(&function).changed();
+        let mut goes_to = Vec::new();
         for at in 0..function.n_instructions() {
-            let goes_to = match function.exit(at) {
-                Exit::Call(target) => Svma(target?),
+            match function.exit(at) {
+                Exit::Call(target) => goes_to.push(Svma(target?)),
                 Exit::Jump(target) | Exit::Branch(target)
                     if function.index_of(Svma(target)).is_none() =>
                 {
-                    Svma(target)
+                    goes_to.push(Svma(target));
                 }
                 Exit::Indirect if function.jump_table(at).is_none() => return None,
                 Exit::System => return None,
-                _ => continue,
-            };
-            changed |= self.changed_by(goes_to, depth);
+                _ => {}
+            }
         }
-        Some(changed)
+        goes_to.sort_unstable();
+        goes_to.dedup();
+        let changed = RegisterUse::of(&function).changed();
+        Some(CalledCode { changed, goes_to: goes_to.into() })
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::dataflow::{Argument, Dataflow};
 use crate::limit::{self, BoundedMap};
-use crate::x86_64::register_use::Registers;
 use dataspace_proto::address::Svma;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -23,8 +22,6 @@ pub(crate) struct FlowCache {
     pub(crate) too_large: BoundedMap<Svma, (), { limit::MAX_CACHED_ARGUMENTS }>,
     /// Arguments that the callers of functions pass.
     pub(crate) given: BoundedMap<Svma, Vec<Argument>, { limit::MAX_CACHED_ARGUMENTS }>,
-    /// Registers that functions may change, and how deep the calls below each were looked at.
-    pub(crate) changed: BoundedMap<(Svma, usize), Registers, { limit::MAX_CACHED_ARGUMENTS }>,
 }
 
 impl FlowCache {

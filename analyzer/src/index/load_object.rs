@@ -15,6 +15,7 @@ use crate::elf::image::{ElfImage, Segment};
 use crate::elf::thread_block::ThreadBlock;
 use crate::elf::thunk::Thunk;
 use crate::index::call::CallCache;
+use crate::index::called::CalledFunctions;
 use crate::index::flow_cache::FlowCache;
 use crate::index::pointer_pass::PointerPass;
 use crate::index::question::{Answer, Question};
@@ -30,7 +31,7 @@ use crate::types::value_kind::ValueKind;
 use crate::x86_64::backtrack::{self, CodeSource, TriggerCode};
 use crate::x86_64::edge::Entrances;
 use crate::x86_64::function::FunctionCode;
-use crate::x86_64::{access, address_use, bit_use};
+use crate::x86_64::{access, address_use, bit_use, scan};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
@@ -61,6 +62,7 @@ pub struct LoadObjectIndex {
     n_cached_instructions: usize,
     pub(crate) flows: FlowCache,
     pub(crate) call_cache: CallCache,
+    pub(crate) called: CalledFunctions,
     /// Contents of places for pointers to nothing known, and the pass that finds them out.
     pub(crate) points_to: PointsTo,
     pub(crate) pointer_pass: PointerPass,
@@ -130,6 +132,7 @@ impl LoadObjectIndex {
             n_cached_instructions: 0,
             flows: FlowCache::default(),
             call_cache: CallCache::default(),
+            called: CalledFunctions::default(),
             points_to: PointsTo::default(),
             pointer_pass: PointerPass::default(),
             is_pass_wanted: false,
@@ -148,6 +151,7 @@ impl LoadObjectIndex {
         self.n_cached_instructions = 0;
         self.flows = FlowCache::default();
         self.call_cache = CallCache::default();
+        self.called = CalledFunctions::default();
         self.forget_pass_on_its_way();
         if let Some(debug) = &mut self.debug {
             debug.evict_caches();
@@ -266,6 +270,24 @@ impl LoadObjectIndex {
             self.functions.insert(part.start, Arc::clone(&function));
         }
         Ok(function)
+    }
+
+    /// The same for code that is looked at once, and not kept; `None` for more than so many instructions.
+    pub(crate) fn function_at_once(
+        &mut self,
+        svma: Svma,
+        max_instructions: usize,
+    ) -> Option<Arc<FunctionCode>> {
+        let debug = self.debug.as_mut();
+        let mut evidence = Evidence { code: &self.code, frames: &self.frames, debug };
+        let extent = evidence.extent(svma)?;
+        let max_bytes = (max_instructions * scan::MAX_INSTRUCTION_BYTES) as u64;
+        let function = match self.functions.get(&extent.start) {
+            Some(known) => Arc::clone(known),
+            None if extent.end.offset_from(extent.start)? > max_bytes => return None,
+            None => Arc::new(FunctionCode::of(&evidence.outline(extent).ok()?, &self.code).ok()?),
+        };
+        (function.n_instructions() <= max_instructions).then_some(function)
     }
 
     pub(crate) fn trigger(&mut self, (svma, mut memory): TriggerCode) -> Trigger {
