@@ -55,6 +55,21 @@ macro_rules! flags {
             $($(#[$flag_doc])* pub const $flag: Self = Self($bit);)*
             const NAMES: &[(u8, &str)] = &[$(($bit, $text)),*];
 
+            /// All of them are in so many bits.
+            pub const N_BITS: u32 = u8::BITS - (0 $(| $bit as u8)*).leading_zeros();
+
+            /// These in bits.
+            #[must_use]
+            pub const fn bits(self) -> u8 {
+                self.0
+            }
+
+            /// Those of these bits.
+            #[must_use]
+            pub const fn of_bits(bits: u8) -> Self {
+                Self(bits)
+            }
+
             /// These and `other`.
             #[must_use]
             pub const fn with(self, other: Self) -> Self {

@@ -1,10 +1,8 @@
 //! Some thousand samples, a column for each of their fields.
 
 use crate::history::row_values::RowValues;
+use crate::history::telling::{PackedFound, PackedTold};
 use crate::x86_64::moved_value::ValueChange;
-use dataspace_proto::memory::{Access, Level, MemorySegment, Region, Snoop, Tlb};
-use dataspace_proto::record::Sample;
-use dataspace_proto::sample_line::{AddressSource, Evidence};
 
 /// Samples of a full chunk.
 pub(crate) const CHUNK_ROWS: usize = 4096;
@@ -14,59 +12,6 @@ pub(crate) const RUN_ROWS: usize = 64;
 
 /// Stands in a column of numbers for what a sample has not.
 pub(crate) const NONE: u32 = u32::MAX;
-
-/// Words of the hardware about one access.
-#[derive(Clone, Copy, Debug, Default, Eq)]
-pub(crate) struct Told {
-    pub(crate) access: Option<Access>,
-    pub(crate) level: Option<Level>,
-    pub(crate) snoop: Snoop,
-    pub(crate) tlb: Tlb,
-    pub(crate) locked: Option<bool>,
-    pub(crate) is_remote: bool,
-    pub(crate) region: Option<Region>,
-}
-
-impl PartialEq for Told {
-    /// No field is left out because another one differs: so it is compared for many samples in little time.
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        (self.access == other.access)
-            & (self.level == other.level)
-            & (self.snoop == other.snoop)
-            & (self.tlb == other.tlb)
-            & (self.locked == other.locked)
-            & (self.is_remote == other.is_remote)
-            & (self.region == other.region)
-    }
-}
-
-impl Told {
-    /// All that is kept of what the hardware told of a sample.
-    pub(crate) fn of(sample: &Sample) -> Self {
-        let Some(source) = sample.data_source else { return Self::default() };
-        Self {
-            access: source.access,
-            level: source.level,
-            snoop: source.snoop,
-            tlb: source.tlb,
-            locked: source.locked,
-            is_remote: source.is_remote,
-            region: source.region,
-        }
-    }
-}
-
-/// The analysis of one sample, as far as it is no number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) access: Option<Access>,
-    pub(crate) evidence: Option<Evidence>,
-    pub(crate) address_source: Option<AddressSource>,
-    pub(crate) is_by_frequency: bool,
-    /// Kind of memory that the data address is in.
-    pub(crate) segment: Option<MemorySegment>,
-}
 
 macro_rules! columns {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
@@ -162,7 +107,7 @@ columns! {
     time_ns: u64,
     /// Events that it stands for.
     period: u64,
-    /// The data address, where [`Found::address_source`] tells that there is one.
+    /// The data address, where [`Found::address_source`](crate::history::telling::Found) tells that there is one.
     addr: u64,
     /// Number of the data object's name, or of its reason; [`NONE`] for a sample that touches no memory.
     name: u32,
@@ -184,8 +129,8 @@ columns! {
     event: u16,
     /// Bytes that the trigger touches; 0 where it is not known.
     size: u16,
-    told: Told,
-    found: Found,
+    told: PackedTold,
+    found: PackedFound,
 }
 
 #[cfg(test)]
@@ -249,5 +194,5 @@ impl Chunk {
     }
 }
 
-const _: () = assert!(Chunk::BYTES / CHUNK_ROWS <= 72, "a row is small");
+const _: () = assert!(Chunk::BYTES / CHUNK_ROWS <= 66, "a row is small");
 const _: () = assert!(CHUNK_ROWS.is_multiple_of(RUN_ROWS), "a run fits, or the chunk is full");

@@ -7,3 +7,4 @@ pub(crate) mod place;
 pub(crate) mod row_values;
 pub mod store;
 pub(crate) mod task;
+pub(crate) mod telling;

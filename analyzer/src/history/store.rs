@@ -5,11 +5,12 @@ use crate::attribution::site_table::SiteIdx;
 use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
 use crate::bytes::file::{LoadObjectIdx, LoadObjectKey};
-use crate::history::chunk::{CHUNK_ROWS, Chunk, Found, NONE, Row, Run, Told};
+use crate::history::chunk::{CHUNK_ROWS, Chunk, NONE, Row, Run};
 use crate::history::data_name::{DataName, DataNames};
 use crate::history::growing::Frozen;
 use crate::history::place::{self, PlaceTable, SampledCode, SampledPlace, TriggerPlace};
 use crate::history::task::{Task, Tasks};
+use crate::history::telling::{Found, PackedTold};
 use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
 use crate::process::made_code::named_code;
@@ -103,8 +104,8 @@ impl History {
             latency: sample.latency,
             event: sample.event.0,
             size: attribution.size.and_then(|size| size.try_into().ok()).unwrap_or(0),
-            told: Told::of(sample),
-            found: Found { segment: touched.segment, ..found(attribution) },
+            told: PackedTold::of(sample),
+            found: Found { segment: touched.segment, ..found(attribution) }.pack(),
         };
         self.newest.push(row);
     }

@@ -287,10 +287,11 @@ impl Reckoning<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::chunk::{Chunk, Found, NONE, Row, Told};
+    use crate::history::chunk::{Chunk, NONE, Row};
     use crate::history::data_name::{DataName, DataNames};
     use crate::history::store::KeptRows;
     use crate::history::task::Tasks;
+    use crate::history::telling::{Found, PackedTold};
     use crate::query::field::Value;
     use crate::totals::rolling::ObjectIdx;
     use crate::types::scalar_notation::ScalarNotation;
@@ -364,12 +365,13 @@ mod tests {
                 latency,
                 event,
                 size: 8,
-                told: Told::default(),
+                told: PackedTold::default(),
                 found: Found {
                     access,
                     address_source: (addr != 0).then_some(AddressSource::Sampled),
                     ..Found::default()
-                },
+                }
+                .pack(),
             },
         )
     }
@@ -571,6 +573,7 @@ mod tests {
     #[test]
     fn rows_of_one_sum_are_in_the_order_of_their_keys() {
         let found = Found { address_source: Some(AddressSource::Sampled), ..Found::default() };
+        let found = found.pack();
         let addr = |idx: u32| [0, 0x2000, 0x200, 0x20][idx as usize % 4];
         let row = |idx| Row { addr: addr(idx), found, ..Row::default() };
         let rows: Vec<Row> = (0..400).map(row).collect();
@@ -590,6 +593,7 @@ mod tests {
     fn who_may_not_see_all_gets_ordinals_and_no_way_to_ask_for_addresses() {
         let addr = |idx: u32| 0x1000 + 8 * u64::from(idx % 3);
         let found = Found { address_source: Some(AddressSource::Sampled), ..Found::default() };
+        let found = found.pack();
         let row = |idx| Row { addr: addr(idx), offset: 0, found, ..Row::default() };
         let rows: Vec<Row> = (0..50).map(row).collect();
         let asked = |by: &str, filter: Option<&str>| {

@@ -199,7 +199,7 @@ impl<'a> CodeReckoning<'a> {
         let access = at.access();
         sums.loads += u64::from(matches!(access, Some(Access::Load | Access::LoadStore)));
         sums.stores += u64::from(matches!(access, Some(Access::Store | Access::LoadStore)));
-        sums.by_frequency += u64::from(at.chunk.found[at.row].is_by_frequency);
+        sums.by_frequency += u64::from(at.chunk.found[at.row].get().is_by_frequency);
         sums.latency = sums.latency.saturating_add(at.chunk.latency[at.row].into());
         if at.is_memory() {
             let objects = self.objects.entry(waited).or_default();

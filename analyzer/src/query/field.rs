@@ -206,9 +206,11 @@ impl<'a> At<'a> {
             Column::Event => self.chunk.event[self.row].into(),
             Column::Cpu => self.chunk.cpu[self.row],
             Column::Access => self.access().map_or(0, |access| 1 + access as u32),
-            Column::Level => self.chunk.told[self.row].level.map_or(0, |level| 1 + level as u32),
+            Column::Level => {
+                self.chunk.told[self.row].get().level.map_or(0, |level| 1 + level as u32)
+            }
             Column::Evidence => {
-                self.chunk.found[self.row].evidence.map_or(0, |evidence| 1 + evidence as u32)
+                self.chunk.found[self.row].get().evidence.map_or(0, |evidence| 1 + evidence as u32)
             }
         }
     }
@@ -235,7 +237,7 @@ impl<'a> At<'a> {
 
     /// The data address, where it is known.
     pub(crate) fn address(self) -> Option<u64> {
-        self.chunk.found[self.row].address_source.map(|_| self.chunk.addr[self.row])
+        self.chunk.found[self.row].get().address_source.map(|_| self.chunk.addr[self.row])
     }
 
     /// The address of the outermost aggregate.
@@ -262,7 +264,7 @@ impl<'a> At<'a> {
 
     /// Reads and writes.
     pub(crate) fn access(self) -> Option<Access> {
-        self.chunk.told[self.row].access.or(self.chunk.found[self.row].access)
+        self.chunk.told[self.row].get().access.or(self.chunk.found[self.row].get().access)
     }
 
     /// The value of a field.
@@ -318,7 +320,7 @@ impl<'a> At<'a> {
 
     fn of_row(self, field: Field) -> Value<'a> {
         let (chunk, row) = (self.chunk, self.row);
-        let (told, found) = (chunk.told[row], chunk.found[row]);
+        let (told, found) = (chunk.told[row].get(), chunk.found[row].get());
         match field {
             Field::Event => {
                 Value::text(self.view.events.get(usize::from(chunk.event[row])).map(|it| &**it))

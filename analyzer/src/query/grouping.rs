@@ -31,7 +31,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(crate) fn count(&mut self, at: At<'_>) {
-        let told = at.chunk.told[at.row];
+        let told = at.chunk.told[at.row].get();
         let access = at.access();
         self.samples += 1;
         self.loads += u64::from(matches!(access, Some(Access::Load | Access::LoadStore)));

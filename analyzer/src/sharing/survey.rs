@@ -235,10 +235,11 @@ impl<'a> Judged<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::chunk::{CHUNK_ROWS, Chunk, Found, NONE, Row};
+    use crate::history::chunk::{CHUNK_ROWS, Chunk, NONE, Row};
     use crate::history::data_name::{DataName, DataNames};
     use crate::history::store::KeptRows;
     use crate::history::task::Tasks;
+    use crate::history::telling::Found;
     use crate::totals::rolling::ObjectIdx;
     use crate::types::scalar_notation::ScalarNotation;
     use dataspace_proto::memory::Access;
@@ -300,7 +301,8 @@ mod tests {
                 access: Some(Access::LoadStore),
                 address_source: Some(AddressSource::Computed),
                 ..Found::default()
-            },
+            }
+            .pack(),
             ..Row::default()
         }
     }
@@ -364,7 +366,7 @@ mod tests {
     fn what_touches_nothing_or_nowhere_does_not_count() {
         let mut rows = in_turns(100, [(0, 0x1000), (1, 0x1008)]);
         for row in &mut rows[50..] {
-            row.found.address_source = None;
+            row.found = Found { address_source: None, ..row.found.get() }.pack();
         }
         for row in &mut rows[75..] {
             row.name = NONE;
