@@ -19,6 +19,7 @@ use crate::x86_64::moved_value::ValueChange;
 use dataspace_proto::address::Svma;
 use dataspace_proto::memory::MemorySegment;
 use dataspace_proto::record::Sample;
+use dataspace_proto::sample_line::Evidence;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -42,19 +43,50 @@ pub(crate) struct TouchedData {
     pub(crate) index: u32,
     /// Kind of memory that the address is in.
     pub(crate) segment: Option<MemorySegment>,
+    /// Evidence that it is this object.
+    pub(crate) evidence: Option<Evidence>,
+    /// It is by far the more likely one.
+    pub(crate) is_by_frequency: bool,
 }
 
 impl TouchedData {
     /// No data object.
-    pub(crate) const NOTHING: Self = Self { name: NONE, offset: NONE, index: NONE, segment: None };
+    pub(crate) const NOTHING: Self = Self {
+        name: NONE,
+        offset: NONE,
+        index: NONE,
+        segment: None,
+        evidence: None,
+        is_by_frequency: false,
+    };
+}
+
+/// Full chunks, oldest first.
+#[derive(Debug, Default)]
+struct FullChunks {
+    chunks: VecDeque<Arc<Chunk>>,
+    /// Bytes of all of them.
+    n_bytes: u64,
+}
+
+impl FullChunks {
+    fn push(&mut self, chunk: Arc<Chunk>) {
+        self.n_bytes += chunk.bytes() as u64;
+        self.chunks.push_back(chunk);
+    }
+
+    fn pop_oldest(&mut self) -> Option<Arc<Chunk>> {
+        let oldest = self.chunks.pop_front()?;
+        self.n_bytes -= oldest.bytes() as u64;
+        Some(oldest)
+    }
 }
 
 /// Decided samples, the newest as many as there is room for.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     max_bytes: u64,
-    /// Full chunks, oldest first.
-    full: VecDeque<Arc<Chunk>>,
+    full: FullChunks,
     /// The one that is not full yet.
     open: Option<Chunk>,
     /// Samples that are in no chunk yet.
@@ -105,7 +137,14 @@ impl History {
             event: sample.event.0,
             size: attribution.size.and_then(|size| size.try_into().ok()).unwrap_or(0),
             told: PackedTold::of(sample),
-            found: Found { segment: touched.segment, ..found(attribution) }.pack(),
+            found: Found {
+                access: attribution.access,
+                evidence: touched.evidence,
+                address_source: addr.map(|(_, source)| source),
+                is_by_frequency: touched.is_by_frequency,
+                segment: touched.segment,
+            }
+            .pack(),
         };
         self.newest.push(row);
     }
@@ -257,7 +296,7 @@ impl History {
 
     /// The chunk for the newest samples where none is open.
     fn next_chunk(&self) -> Chunk {
-        match self.full.back() {
+        match self.full.chunks.back() {
             Some(last) => Chunk::after(last),
             None => Chunk::before(&self.newest),
         }
@@ -267,8 +306,8 @@ impl History {
     fn begin_chunk(&mut self) {
         let mut oldest = None;
         let open_bytes = self.open.as_ref().map_or(Chunk::BYTES, Chunk::bytes);
-        while self.full_bytes() + (open_bytes + Chunk::BYTES + SHARED_BYTES) as u64 > self.max_bytes
-            && let Some(chunk) = self.full.pop_front()
+        while self.full.n_bytes + (open_bytes + Chunk::BYTES + SHARED_BYTES) as u64 > self.max_bytes
+            && let Some(chunk) = self.full.pop_oldest()
         {
             self.note_gone(&chunk);
             oldest = Some(chunk);
@@ -281,21 +320,17 @@ impl History {
             let mut open = std::mem::replace(spare, full);
             open.clear();
             self.open = Some(open);
-            self.full.push_back(chunk);
+            self.full.push(chunk);
         } else {
-            self.full.push_back(Arc::new(full));
+            self.full.push(Arc::new(full));
         }
-    }
-
-    fn full_bytes(&self) -> u64 {
-        self.full.iter().map(|chunk| chunk.bytes() as u64).sum()
     }
 
     /// Bytes of all samples.
     #[cfg(test)]
     fn bytes(&self) -> u64 {
         let open = self.open.as_ref().map_or(0, Chunk::bytes);
-        self.full_bytes() + (open + SHARED_BYTES) as u64
+        self.full.n_bytes + (open + SHARED_BYTES) as u64
     }
 
     /// Counts samples that go, by their seconds.
@@ -325,9 +360,9 @@ impl History {
         if !self.is_kept() {
             return;
         }
-        self.max_bytes = self.max_bytes.min((self.full_bytes() / 2).max(LEAST_BYTES));
-        while self.full_bytes() > self.max_bytes
-            && let Some(oldest) = self.full.pop_front()
+        self.max_bytes = self.max_bytes.min((self.full.n_bytes / 2).max(LEAST_BYTES));
+        while self.full.n_bytes > self.max_bytes
+            && let Some(oldest) = self.full.pop_oldest()
         {
             self.note_gone(&oldest);
         }
@@ -336,13 +371,13 @@ impl History {
     /// Samples that are in the chunks, and in none yet.
     pub(crate) fn n_held(&self) -> usize {
         let n_open = self.open.as_ref().map_or(0, Chunk::len);
-        self.full.len() * CHUNK_ROWS + n_open + self.newest.len()
+        self.full.chunks.len() * CHUNK_ROWS + n_open + self.newest.len()
     }
 
     /// All that is kept, which is kept here no longer, nor counted as gone.
     pub(crate) fn take(&mut self) -> KeptRows {
         let taken = self.freeze();
-        self.full.clear();
+        self.full = FullChunks::default();
         self.open = None;
         self.newest.clear();
         taken
@@ -354,24 +389,13 @@ impl History {
         open.extend(&self.newest);
         let open = (open.len() != 0).then(|| Arc::new(open));
         KeptRows {
-            chunks: self.full.iter().cloned().chain(open).collect(),
+            chunks: self.full.chunks.iter().cloned().chain(open).collect(),
             names: self.names.freeze(),
             places: self.places.freeze(),
             tasks: self.tasks.freeze(),
             objects: Arc::clone(self.places.objects()),
             gone: self.gone.iter().copied().collect(),
         }
-    }
-}
-
-fn found(attribution: &Attribution) -> Found {
-    let grounds = attribution.claim().map(|claim| claim.grounds);
-    Found {
-        access: attribution.access,
-        evidence: grounds.map(|grounds| grounds.evidence()),
-        address_source: attribution.addr.map(|(_, source)| source),
-        is_by_frequency: grounds.is_some_and(|grounds| grounds.is_by_frequency),
-        segment: None,
     }
 }
 
@@ -467,6 +491,8 @@ mod tests {
         let mut most_bytes = 0;
         let history = history(max_bytes, n_samples, |history| {
             most_bytes = most_bytes.max(history.bytes());
+            let full = history.full.chunks.iter().map(|chunk| chunk.bytes() as u64);
+            assert_eq!(history.full.n_bytes, full.sum::<u64>());
         });
         assert!(most_bytes <= max_bytes, "{most_bytes} bytes at once");
         // A fourth is what chunks share, and another one for what the next chunk may need.
@@ -530,10 +556,10 @@ mod tests {
     #[test]
     fn half_of_the_room_can_be_given_up() {
         let mut history = history(16 * Chunk::BYTES as u64, 40 * CHUNK_ROWS as u64, |_| ());
-        let (before, bytes) = (history.full.len(), history.full_bytes());
+        let (before, bytes) = (history.full.chunks.len(), history.full.n_bytes);
         history.shrink();
-        assert!(history.full_bytes() <= bytes / 2 && !history.full.is_empty());
+        assert!(history.full.n_bytes <= bytes / 2 && !history.full.chunks.is_empty());
         let gone: u64 = history.gone.iter().map(|(_, count)| count).sum();
-        assert_eq!(gone as usize, (before - history.full.len()) * CHUNK_ROWS);
+        assert_eq!(gone as usize, (before - history.full.chunks.len()) * CHUNK_ROWS);
     }
 }

@@ -1,6 +1,7 @@
 //! The analyzer: records in, questions to workers out, attributions charged to totals.
 
 use crate::attribution::claim::Placing;
+use crate::attribution::name_table::StaticArray;
 use crate::attribution::verdict::{Attribution, Verdict, Wait};
 use crate::attribution::world::{Meaning, Paths, World};
 use crate::bytes::file::LoadObjectIdx;
@@ -11,7 +12,7 @@ use crate::index::question::{Answer, Needs, Question, Request, Response};
 use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
 use crate::process::table::{DataObjectAt, ObjectState};
-use crate::session::charge_table::{Account, ChargeTable, account_of};
+use crate::session::charge_table::{ChargeTable, account_of};
 use crate::session::parking::Parking;
 use crate::session::undescribed::UndescribedObjects;
 use crate::totals::measured::Measured;
@@ -86,6 +87,8 @@ pub struct Analyzer {
     /// NUMA nodes by CPU.
     pub(crate) nodes: Arc<[u16]>,
     events: Vec<Event>,
+    /// Some of them are breakpoints.
+    is_watching: bool,
     samples_by_event: Vec<u64>,
     pub(crate) world: World,
     /// The objects that the samples of each name are charged to.
@@ -121,6 +124,7 @@ impl Analyzer {
             machine: Machine::X86_64,
             nodes: Arc::default(),
             events: Vec::new(),
+            is_watching: false,
             samples_by_event: Vec::new(),
             world: World::new(config.paths),
             charges: ChargeTable::default(),
@@ -153,6 +157,7 @@ impl Analyzer {
             Record::Machine(machine) => self.machine = *machine,
             Record::Nodes(nodes) => self.nodes = Arc::from(&**nodes),
             Record::Event(event) => {
+                self.is_watching |= matches!(event.kind, EventKind::Breakpoint { .. });
                 self.events.push((**event).clone());
                 self.samples_by_event.push(0);
             }
@@ -389,20 +394,17 @@ impl Analyzer {
         attribution: &Attribution,
         observer: &mut dyn Observer,
     ) {
-        let (account, evidence) = match attribution.verdict {
+        let charged = match attribution.verdict {
             Verdict::NotMemory => {
                 self.counts.not_memory += 1;
-                self.totals.advance(sample.time_ns);
-                self.keep(sample, attribution, None);
-                observer.decided(self, Decided { sample, attribution });
-                return;
+                None
             }
             Verdict::Unknown(reason) => {
                 self.counts.unknown[reason as usize] += 1;
                 if reason != Reason::Kernel {
                     self.undescribed.count(sample, attribution, &self.world);
                 }
-                (account_of(reason, &self.totals, &mut self.history), None)
+                Some((account_of(reason, &self.totals, &mut self.history), None))
             }
             Verdict::Attributed(claim) => {
                 let evidence = claim.grounds.evidence();
@@ -412,27 +414,43 @@ impl Analyzer {
                 self.counts.by_frequency += u64::from(claim.grounds.is_by_frequency);
                 let (names, totals) = (&self.world.names, &mut self.totals);
                 let account = self.charges.account(claim.named, names, totals, &mut self.history);
-                (account, Some(evidence))
+                Some((account, Some(evidence)))
             }
         };
-        let scope = self.world.scope(sample, attribution);
-        let charge = Charge { sample, access: attribution.access, evidence, scope };
-        self.totals.charge(account.object, &charge);
-        self.measured.note(sample);
-        self.keep(sample, attribution, Some(&account));
+        let (touched, array) = match charged {
+            Some((account, evidence)) => {
+                let scope = self.world.scope(sample, attribution);
+                let charge = Charge { sample, access: attribution.access, evidence, scope };
+                self.totals.charge(account.object, &charge);
+                self.measured.note(sample);
+                (TouchedData { evidence, ..account.touched }, account.array)
+            }
+            None => {
+                self.totals.advance(sample.time_ns);
+                (TouchedData::NOTHING, None)
+            }
+        };
+        if self.history.is_kept() {
+            self.keep(sample, attribution, touched, array);
+        }
         observer.decided(self, Decided { sample, attribution });
     }
 
-    /// Keeps a decided sample in the history, where there is one.
-    fn keep(&mut self, sample: &Sample, attribution: &Attribution, account: Option<&Account>) {
-        if !self.history.is_kept() {
-            return;
-        }
-        let mut touched = account.map_or(TouchedData::NOTHING, |account| account.touched);
-        if attribution.claim().is_some_and(|claim| claim.placing == Placing::Somewhere) {
+    /// Keeps a decided sample in the history. What it touched may be in a static `array`.
+    fn keep(
+        &mut self,
+        sample: &Sample,
+        attribution: &Attribution,
+        mut touched: TouchedData,
+        array: Option<StaticArray>,
+    ) {
+        let is_somewhere = attribution.claim().is_some_and(|claim| {
+            touched.is_by_frequency = claim.grounds.is_by_frequency;
+            claim.placing == Placing::Somewhere
+        });
+        if is_somewhere {
             (touched.offset, touched.index) = (NONE, NONE);
-        } else if touched.index == NONE
-            && let Some(array) = account.and_then(|account| account.array)
+        } else if let Some(array) = array.filter(|_| touched.index == NONE)
             && let Some((addr, _)) = attribution.addr
             && let DataObjectAt::Open { bias, .. } =
                 self.world.processes.data_object(sample.pid, addr)
@@ -443,7 +461,9 @@ impl Analyzer {
         touched.segment =
             attribution.addr.and_then(|(addr, _)| self.world.processes.segment(sample, addr));
         self.history.append(sample, attribution, touched, &self.world, &self.cgroups);
-        if let Some(len_bytes) = self.watched_bytes(sample) {
+        if self.is_watching
+            && let Some(len_bytes) = self.watched_bytes(sample)
+        {
             self.history.append_change(self.world.value_change(sample, attribution, len_bytes));
         }
         if let Some(object) = self.history.places.unopened.take()
