@@ -6,7 +6,7 @@ use crate::attribution::frequency::Likely;
 use crate::attribution::recent_site::KnownCode;
 use crate::attribution::search::{self, Search, TriggerCandidate};
 use crate::attribution::verdict::{Attribution, Located, Verdict, Wait};
-use crate::attribution::world::{Meaning, World};
+use crate::attribution::world::World;
 use crate::index::question::Needs;
 use crate::x86_64::abi::RETURN_ADDRESS_BYTES;
 use crate::x86_64::state::State;
@@ -23,21 +23,19 @@ impl World {
     pub(crate) fn attribute_at(
         &mut self,
         code: KnownCode,
-        sample: &Sample,
-        meaning: Meaning,
+        (sample, kind, is_last): (&Sample, EventKind, bool),
         registers: &Registers,
     ) -> Result<Attribution, Wait> {
-        let kind = meaning.kind;
         let KnownCode { object, bias, site } = code;
         let mut search = self.search.take().unwrap_or_default();
         let outcome = self.sites.lend(site);
         let attribution = match &outcome {
             Ok(past) => {
                 let located = Located { sample, kind, registers, object, bias, site, past };
-                let decided = self.attribute_by(&mut search, located).map_err(Wait::from);
-                match decided {
-                    Ok(it) if it.verdict == Verdict::Unknown(Reason::Unresolvable) => {
-                        self.by_frequency(&mut search, located, it, meaning.is_last)
+                // Looked at where it is: to move it would take longer than to decide most samples.
+                match self.attribute_by(&mut search, located) {
+                    Ok(ref it) if matches!(it.verdict, Verdict::Unknown(Reason::Unresolvable)) => {
+                        self.by_frequency(&mut search, located, *it, is_last)
                     }
                     decided => decided,
                 }
@@ -57,7 +55,7 @@ impl World {
         &mut self,
         search: &mut Search,
         located: Located<'_>,
-    ) -> Result<Attribution, Needs> {
+    ) -> Result<Attribution, Wait> {
         let sample = located.sample;
         let unknown =
             |reason| Attribution { site: Some(located.site), ..Attribution::unknown(reason) };
@@ -90,14 +88,14 @@ impl World {
                 ..unknown(Reason::Unspecified)
             }),
             Choice::Unknown(Reason::Blocked) if sample.addr.is_none() => {
-                self.by_return_address(search, located, unknown(Reason::Blocked))
+                Ok(self.by_return_address(search, located, unknown(Reason::Blocked))?)
             }
             Choice::Unknown(reason) => {
                 if search.survivors.is_empty() {
                     // A base that is not right any more contradicts everything.
                     self.thread_storage.forget_thread(sample.pid, sample.tid);
                 }
-                self.by_sampled_address(sample, unknown(reason))
+                Ok(self.by_sampled_address(sample, unknown(reason))?)
             }
         }
     }

@@ -47,8 +47,12 @@ pub(crate) struct Meaning {
     pub(crate) skid: SkidModel,
     /// The user chose the skid model, for all events.
     pub(crate) is_forced: bool,
-    /// The sample waits for no others any more.
-    pub(crate) is_last: bool,
+}
+
+impl Meaning {
+    /// That of an event which nothing is told of.
+    pub(crate) const UNKNOWN: Self =
+        Self { kind: EventKind::Other, skid: SkidModel::AfterOne, is_forced: false };
 }
 
 /// Everything that attribution reads, and learns from samples on the way.
@@ -175,13 +179,14 @@ impl World {
         }
     }
 
-    /// Attributes one sample, or says what has to come first.
+    /// Attributes one sample, or says what has to come first. One that `is_last` waits for no others any more.
     pub(crate) fn attribute(
         &mut self,
         sample: &Sample,
-        meaning: Meaning,
+        meaning: &Meaning,
+        is_last: bool,
     ) -> Result<Attribution, Wait> {
-        let Meaning { kind, skid: model, is_forced, is_last: _ } = meaning;
+        let Meaning { kind, skid: model, is_forced } = *meaning;
         if sample.mode == CpuMode::Guest {
             // Its addresses are of its own memory.
             return Ok(Attribution::unknown(Reason::Guest));
@@ -220,7 +225,7 @@ impl World {
             resumption::skid(model, sample, registers, is_forced, kind)
         };
         match self.site(CodePlace { pid: sample.pid, ip, skid }) {
-            Ok(code) => self.attribute_at(code, sample, meaning, registers),
+            Ok(code) => self.attribute_at(code, (sample, kind, is_last), registers),
             Err(NotLocated::Needs(needs)) => Err(needs.into()),
             Err(NotLocated::Unknown(reason)) => {
                 if reason == Reason::JitCode

@@ -87,6 +87,8 @@ pub struct Analyzer {
     /// NUMA nodes by CPU.
     pub(crate) nodes: Arc<[u16]>,
     events: Vec<Event>,
+    /// What their samples mean.
+    meanings: Vec<Meaning>,
     /// Some of them are breakpoints.
     is_watching: bool,
     samples_by_event: Vec<u64>,
@@ -124,6 +126,7 @@ impl Analyzer {
             machine: Machine::X86_64,
             nodes: Arc::default(),
             events: Vec::new(),
+            meanings: Vec::new(),
             is_watching: false,
             samples_by_event: Vec::new(),
             world: World::new(config.paths),
@@ -158,6 +161,7 @@ impl Analyzer {
             Record::Nodes(nodes) => self.nodes = Arc::from(&**nodes),
             Record::Event(event) => {
                 self.is_watching |= matches!(event.kind, EventKind::Breakpoint { .. });
+                self.meanings.push(self.meaning(event));
                 self.events.push((**event).clone());
                 self.samples_by_event.push(0);
             }
@@ -352,7 +356,9 @@ impl Analyzer {
             let unsupported = Attribution::unknown(Reason::UnsupportedMachine);
             return self.decide(sample, &unsupported, observer);
         }
-        match self.world.attribute(sample, self.meaning(sample)) {
+        let is_last = self.is_short_of_memory || self.is_full() || self.is_last(sample);
+        let meaning = self.meanings.get(usize::from(sample.event.0)).unwrap_or(&Meaning::UNKNOWN);
+        match self.world.attribute(sample, meaning, is_last) {
             // Not moved: reading what was just written in other widths holds a processor up.
             Ok(ref attribution) => {
                 if let Some(site) = attribution.site.filter(|_| !self.is_last(sample)) {
@@ -368,15 +374,12 @@ impl Analyzer {
         }
     }
 
-    /// The meaning of a sample, by its event.
-    fn meaning(&self, sample: &Sample) -> Meaning {
-        let event = self.events.get(usize::from(sample.event.0));
-        let skid = event.map_or(SkidModel::AfterOne, |event| event.skid);
+    /// The meaning of samples of an event.
+    fn meaning(&self, event: &Event) -> Meaning {
         Meaning {
-            kind: event.map_or(EventKind::Other, |event| event.kind),
-            skid: self.config.skid.unwrap_or(skid),
+            kind: event.kind,
+            skid: self.config.skid.unwrap_or(event.skid),
             is_forced: self.config.skid.is_some(),
-            is_last: self.is_short_of_memory || self.is_full() || self.is_last(sample),
         }
     }
 
