@@ -4,81 +4,60 @@ use crate::history::chunk::CHUNK_ROWS;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The values of one field, by row. Those after the last row of the chunk are any.
-#[derive(Debug)]
+/// The values of one field, by row. Those after the last row of the chunk are any, or not there.
+#[derive(Clone, Debug)]
 pub(crate) struct RowValues<T> {
     /// One value everywhere, in memory that all chunks of a history share.
-    same: Arc<[T; CHUNK_ROWS]>,
-    /// Room of its own.
-    own: Option<Box<[T; CHUNK_ROWS]>>,
-    /// Not all have that value: they are in their own room.
-    is_own: bool,
+    same: Arc<[T]>,
+    /// The values themselves, where not all are that one.
+    own: Vec<T>,
 }
 
-impl<T: Copy + Default + PartialEq> RowValues<T> {
+impl<T: Copy + PartialEq> RowValues<T> {
     /// A field that has this value for now.
     pub(crate) fn all(value: T) -> Self {
-        Self { same: Arc::from(filled(value)), own: None, is_own: false }
+        Self { same: vec![value; CHUNK_ROWS].into(), own: Vec::new() }
     }
 
     /// The same field of another chunk, of which nothing is known yet.
     pub(crate) fn like(other: &Self) -> Self {
-        Self { same: Arc::clone(&other.same), own: None, is_own: false }
+        Self { same: Arc::clone(&other.same), own: Vec::new() }
     }
 
     /// Adds the values of the rows from `first` on, for which there is room.
     #[inline]
     pub(crate) fn extend(&mut self, first: usize, more: &[T]) {
         let same = self.same[0];
-        if !self.is_own {
+        if self.own.is_empty() {
             // Without a way out in the middle several are compared at once; the last one tells most often.
             let is_last_same = more.last().is_none_or(|last| *last == same);
             if is_last_same && more.iter().fold(true, |is_same, value| is_same & (*value == same)) {
                 return;
             }
-            self.own.get_or_insert_with(|| filled(T::default()))[..first].fill(same);
-            self.is_own = true;
+            self.own.reserve_exact(CHUNK_ROWS);
+            self.own.resize(first, same);
         }
-        if let Some(own) = &mut self.own {
-            own[first..first + more.len()].copy_from_slice(more);
-        }
+        self.own.extend_from_slice(more);
     }
 
     /// Takes all values away, and keeps their room.
     pub(crate) fn clear(&mut self) {
-        self.is_own = false;
+        self.own.clear();
     }
 
     /// Bytes that it takes by itself.
     pub(crate) const fn bytes(&self) -> usize {
-        if self.own.is_some() { CHUNK_ROWS * size_of::<T>() } else { 0 }
-    }
-}
-
-impl<T: Clone> Clone for RowValues<T> {
-    fn clone(&self) -> Self {
-        let own = self.own.clone().filter(|_| self.is_own);
-        Self { same: Arc::clone(&self.same), own, is_own: self.is_own }
+        self.own.capacity() * size_of::<T>()
     }
 }
 
 impl<T> Deref for RowValues<T> {
-    type Target = [T; CHUNK_ROWS];
+    type Target = [T];
 
     #[inline]
-    fn deref(&self) -> &Self::Target {
-        match &self.own {
-            Some(own) if self.is_own => own,
-            _ => &self.same,
-        }
+    fn deref(&self) -> &[T] {
+        if self.own.is_empty() { &self.same } else { &self.own }
     }
-}
-
-fn filled<T: Clone>(value: T) -> Box<[T; CHUNK_ROWS]> {
-    let Ok(filled) = vec![value; CHUNK_ROWS].into_boxed_slice().try_into() else {
-        unreachable!("it has as many rows as it was made with")
-    };
-    filled
 }
 
 #[cfg(test)]
