@@ -12,7 +12,7 @@ use crate::index::question::{Answer, Needs, Question, Request, Response};
 use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
 use crate::process::table::{DataObjectAt, ObjectState};
-use crate::session::charge_table::{ChargeTable, account_of};
+use crate::session::charge_table::{Account, ChargeTable};
 use crate::session::parking::Parking;
 use crate::session::undescribed::UndescribedObjects;
 use crate::totals::measured::Measured;
@@ -407,7 +407,7 @@ impl Analyzer {
                 if reason != Reason::Kernel {
                     self.undescribed.count(sample, attribution, &self.world);
                 }
-                Some((account_of(reason, &self.totals, &mut self.history), None))
+                Some((self.charges.account_of(reason, &self.totals, &mut self.history), None))
             }
             Verdict::Attributed(claim) => {
                 let evidence = claim.grounds.evidence();
@@ -421,12 +421,12 @@ impl Analyzer {
             }
         };
         let (touched, array) = match charged {
-            Some((account, evidence)) => {
+            Some((&Account { object, touched, array }, evidence)) => {
                 let scope = self.world.scope(sample, attribution);
                 let charge = Charge { sample, access: attribution.access, evidence, scope };
-                self.totals.charge(account.object, &charge);
+                self.totals.charge(object, &charge);
                 self.measured.note(sample);
-                (TouchedData { evidence, ..account.touched }, account.array)
+                (TouchedData { evidence, ..touched }, array)
             }
             None => {
                 self.totals.advance(sample.time_ns);

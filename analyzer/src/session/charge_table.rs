@@ -8,7 +8,7 @@ use crate::index::site::PlacedObject;
 use crate::totals::rolling::{ObjectIdx, Totals};
 use crate::totals::sums::place;
 use crate::types::scalar_notation::ScalarNotation;
-use dataspace_proto::reason::Reason;
+use dataspace_proto::reason::{N_REASONS, Reason};
 use std::sync::Arc;
 
 /// The object that the samples of a name are charged to.
@@ -27,6 +27,7 @@ pub(crate) struct Account {
 #[derive(Debug, Default)]
 pub(crate) struct ChargeTable {
     of_named: Vec<Option<Account>>,
+    of_reason: [Option<Account>; N_REASONS],
     /// The names that it is about: [`NameTable::generation`].
     generation: u64,
 }
@@ -39,28 +40,35 @@ impl ChargeTable {
         names: &NameTable,
         totals: &mut Totals,
         history: &mut History,
-    ) -> Account {
+    ) -> &Account {
         if self.generation != names.generation() {
             self.generation = names.generation();
             self.of_named.clear();
         }
-        if let Some(Some(known)) = self.of_named.get(named.place()) {
-            return *known;
-        }
-        let named_object = names.get(named);
-        let object = totals.intern(&named_object.answer.object);
-        let touched = match history.is_kept() {
-            true => touched(named_object, object, totals, history),
-            false => TouchedData::NOTHING,
-        };
-        let account = Account { object, touched, array: named_object.array };
-        *place(&mut self.of_named, named.place(), None) = Some(account);
-        account
+        let account = place(&mut self.of_named, named.place(), None);
+        account.get_or_insert_with(|| {
+            let named_object = names.get(named);
+            let object = totals.intern(&named_object.answer.object);
+            let touched = match history.is_kept() {
+                true => touched(named_object, object, totals, history),
+                false => TouchedData::NOTHING,
+            };
+            Account { object, touched, array: named_object.array }
+        })
+    }
+
+    /// The account of what has no object for `reason`.
+    pub(crate) fn account_of(
+        &mut self,
+        reason: Reason,
+        totals: &Totals,
+        history: &mut History,
+    ) -> &Account {
+        self.of_reason[reason as usize].get_or_insert_with(|| account_of(reason, totals, history))
     }
 }
 
-/// The account of a reason.
-pub(crate) fn account_of(reason: Reason, totals: &Totals, history: &mut History) -> Account {
+fn account_of(reason: Reason, totals: &Totals, history: &mut History) -> Account {
     let object = Totals::reason(reason);
     let touched = match history.is_kept() {
         true => TouchedData {
