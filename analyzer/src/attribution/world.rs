@@ -50,7 +50,7 @@ pub(crate) struct Meaning {
 }
 
 impl Meaning {
-    /// That of an event which nothing is told of.
+    /// The meaning of an event that nothing is told of.
     pub(crate) const UNKNOWN: Self =
         Self { kind: EventKind::Other, skid: SkidModel::AfterOne, is_forced: false };
 }

@@ -1,4 +1,4 @@
-//! What is told and found of one access, in few bits: so it is kept and compared for many samples at once.
+//! Words of the hardware and of the analysis about one access, in few bits.
 
 use dataspace_proto::memory::{Access, Level, MemorySegment, Region, Snoop, Tlb};
 use dataspace_proto::record::Sample;

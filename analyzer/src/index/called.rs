@@ -2,33 +2,16 @@
 //! it leaves alone (gcc's `-fipa-ra`, Go's write barriers).
 
 use crate::dataflow::CallEffects;
+use crate::index::called_code::CalledCode;
 use crate::index::load_object::LoadObjectIndex;
 use crate::known::go;
-use crate::limit::{self, BoundedMap};
+use crate::limit;
 use crate::x86_64::abi::{FRAME_POINTER, RETURNED, STACK_POINTER};
 use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::register_use::{ALL, RegisterUse, Registers, only};
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
-
-/// A function as its callers see it.
-#[derive(Debug)]
-struct CalledCode {
-    /// Registers that its own instructions change.
-    changed: Registers,
-    /// The functions that it calls, or goes on in.
-    goes_to: Box<[Svma]>,
-}
-
-/// Functions that were looked at as others call them.
-#[derive(Debug, Default)]
-pub(crate) struct CalledFunctions {
-    /// What is known of their code alone.
-    code: BoundedMap<Svma, Option<Arc<CalledCode>>, { limit::MAX_CACHED_ARGUMENTS }>,
-    /// Registers that they may change, and how deep the calls below each were looked at.
-    changed: BoundedMap<(Svma, usize), Registers, { limit::MAX_CACHED_ARGUMENTS }>,
-}
 
 impl LoadObjectIndex {
     /// Works out what a function's calls change: of those after which it reads what they may change, what their functions

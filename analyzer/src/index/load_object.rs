@@ -15,7 +15,7 @@ use crate::elf::image::{ElfImage, Segment};
 use crate::elf::thread_block::ThreadBlock;
 use crate::elf::thunk::Thunk;
 use crate::index::call::CallCache;
-use crate::index::called::CalledFunctions;
+use crate::index::called_code::CalledFunctions;
 use crate::index::flow_cache::FlowCache;
 use crate::index::pointer_pass::PointerPass;
 use crate::index::question::{Answer, Question};

@@ -5,6 +5,7 @@ pub(crate) mod call_form;
 pub mod call_site;
 pub(crate) mod callback;
 pub(crate) mod called;
+pub(crate) mod called_code;
 pub mod code_listing;
 pub mod code_names;
 pub mod entered;

@@ -1,17 +1,14 @@
 //! The analyzer: records in, questions to workers out, attributions charged to totals.
 
-use crate::attribution::claim::Placing;
-use crate::attribution::name_table::StaticArray;
 use crate::attribution::verdict::{Attribution, Verdict, Wait};
 use crate::attribution::world::{Meaning, Paths, World};
 use crate::bytes::file::LoadObjectIdx;
-use crate::history::chunk::NONE;
 use crate::history::store::{History, TouchedData};
 use crate::index::code_names::Names;
 use crate::index::question::{Answer, Needs, Question, Request, Response};
 use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
-use crate::process::table::{DataObjectAt, ObjectState};
+use crate::process::table::ObjectState;
 use crate::session::charge_table::{Account, ChargeTable};
 use crate::session::parking::Parking;
 use crate::session::undescribed::UndescribedObjects;
@@ -82,15 +79,15 @@ impl Observer for Unobserved {
 /// The state of one session's analysis. Pure: it reads no file and no clock, and has no thread.
 #[derive(Debug)]
 pub struct Analyzer {
-    config: Config,
+    pub(super) config: Config,
     machine: Machine,
     /// NUMA nodes by CPU.
     pub(crate) nodes: Arc<[u16]>,
     events: Vec<Event>,
-    /// What their samples mean.
+    /// The meanings of their samples.
     meanings: Vec<Meaning>,
     /// Some of them are breakpoints.
-    is_watching: bool,
+    pub(super) is_watching: bool,
     samples_by_event: Vec<u64>,
     pub(crate) world: World,
     /// The objects that the samples of each name are charged to.
@@ -437,52 +434,6 @@ impl Analyzer {
             self.keep(sample, attribution, touched, array);
         }
         observer.decided(self, Decided { sample, attribution });
-    }
-
-    /// Keeps a decided sample in the history. What it touched may be in a static `array`.
-    fn keep(
-        &mut self,
-        sample: &Sample,
-        attribution: &Attribution,
-        mut touched: TouchedData,
-        array: Option<StaticArray>,
-    ) {
-        let is_somewhere = attribution.claim().is_some_and(|claim| {
-            touched.is_by_frequency = claim.grounds.is_by_frequency;
-            claim.placing == Placing::Somewhere
-        });
-        if is_somewhere {
-            (touched.offset, touched.index) = (NONE, NONE);
-        } else if let Some(array) = array.filter(|_| touched.index == NONE)
-            && let Some((addr, _)) = attribution.addr
-            && let DataObjectAt::Open { bias, .. } =
-                self.world.processes.data_object(sample.pid, addr)
-        {
-            let into = addr.0.wrapping_sub(bias).wrapping_sub(array.start.0);
-            touched.index = u32::try_from(into / array.element_bytes).unwrap_or(NONE);
-        }
-        touched.segment =
-            attribution.addr.and_then(|(addr, _)| self.world.processes.segment(sample, addr));
-        self.history.append(sample, attribution, touched, &self.world, &self.cgroups);
-        if self.is_watching
-            && let Some(len_bytes) = self.watched_bytes(sample)
-        {
-            self.history.append_change(self.world.value_change(sample, attribution, len_bytes));
-        }
-        if let Some(object) = self.history.places.unopened.take()
-            && self.config.has_lines
-            && !self.is_short_of_memory
-        {
-            self.parked.open(&self.world.processes, object);
-        }
-    }
-
-    /// Bytes that the breakpoint watches which a sample is of.
-    pub(super) fn watched_bytes(&self, sample: &Sample) -> Option<u8> {
-        match self.events.get(usize::from(sample.event.0)).map(|event| event.kind) {
-            Some(EventKind::Breakpoint { len_bytes, .. }) => Some(len_bytes),
-            _ => None,
-        }
     }
 
     fn add_code_names(&mut self, object: LoadObjectIdx, names: Option<Names>) {

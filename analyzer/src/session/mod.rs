@@ -3,6 +3,7 @@
 pub mod analyzer;
 pub(crate) mod charge_table;
 pub mod eviction;
+mod keeping;
 pub(crate) mod parking;
 pub mod report;
 pub(crate) mod undescribed;
