@@ -49,6 +49,7 @@ fn a_callers_argument_names_what_is_touched() {
         // Bytes from a pointer on may be anything.
         ("pass_end", "undetermined"),
         ("pass_text", "{const+char text[]}"),
+        ("pass_rest", "{union:byte}.{unsigned_char value}"),
         // One argument taken for the other, and a function that was not called by its name.
         ("pass_swapped", name),
         ("pass_before", name),
@@ -88,7 +89,7 @@ fn what_is_passed_on_is_asked_of_the_next_caller() {
 fn no_return_address_but_that_of_a_call_names_anything() {
     let program = Program::c("passing.c", FLAGS);
     let mut session = Session::new(&program);
-    let calls = ["name", "place", "end", "text", "void", "swapped", "before"];
+    let calls = ["name", "place", "end", "text", "void", "swapped", "before", "rest"];
     let calls = calls.map(|name| behind_call(&program, &format!("pass_{name}")));
     let (first, len_bytes) = program.function_range("pass_whole");
     let start = first + program.bias();

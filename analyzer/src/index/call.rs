@@ -285,7 +285,9 @@ impl LoadObjectIndex {
                 // `p + 1` is how programs write the bytes behind what `p` points at.
                 let is_behind =
                     address.has(Doubt::Which) && element.is_aggregate() && only_start == Some(0);
-                let is_behind = is_behind && !matches!(layout.shape, Shape::Array { .. });
+                // One that is a byte itself, as Rust's `MaybeUninit<u8>` is, counts those that it points at.
+                let is_counted = matches!(layout.shape, Shape::Array { .. }) || element.size == 1;
+                let is_behind = is_behind && !is_counted;
                 let pointer = PassedPointer { layout, offset: only_start, is_exact, root };
                 return (!is_opaque && element.size != 0 && !is_behind).then_some(pointer);
             }

@@ -34,6 +34,11 @@ FUNCTION int pass_last(struct employee *e) { return walk(e->name); }
 FUNCTION int pass_before(struct employee *e) { return pass_last(e) + 1; }
 FUNCTION int pass_pointer(struct employee *e, int (*to)(void *)) { return to(e->name) + 1; }
 
+/* Bytes that are counted from a pointer to one, as Rust's `MaybeUninit<u8>` are. */
+union byte { unsigned char value; };
+struct sink { union byte *bytes; size_t n_bytes; };
+FUNCTION int pass_rest(struct sink *to) { return walk(to->bytes + to->n_bytes) + 1; }
+
 /* A local to which a pointer leads that nobody can follow. */
 static size_t local_at, local_bytes;
 FUNCTION int pass_local(long id) {
