@@ -49,12 +49,6 @@ pub(crate) struct Meaning {
     pub(crate) is_forced: bool,
 }
 
-impl Meaning {
-    /// The meaning of an event that nothing is told of.
-    pub(crate) const UNKNOWN: Self =
-        Self { kind: EventKind::Other, skid: SkidModel::AfterOne, is_forced: false };
-}
-
 /// Everything that attribution reads, and learns from samples on the way.
 #[derive(Debug, Default)]
 pub(crate) struct World {

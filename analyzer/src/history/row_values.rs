@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// The values of one field, by row. Those after the last row of the chunk are any, or not there.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct RowValues<T> {
     /// One value everywhere, in memory that all chunks of a history share.
     same: Arc<[T]>,
@@ -48,6 +48,18 @@ impl<T: Copy + PartialEq> RowValues<T> {
     /// Bytes that it takes by itself.
     pub(crate) const fn bytes(&self) -> usize {
         self.own.capacity() * size_of::<T>()
+    }
+}
+
+impl<T: Clone> Clone for RowValues<T> {
+    fn clone(&self) -> Self {
+        let mut own = Vec::new();
+        if !self.own.is_empty() {
+            // The newest samples will be added to it.
+            own.reserve_exact(CHUNK_ROWS);
+            own.extend_from_slice(&self.own);
+        }
+        Self { same: Arc::clone(&self.same), own }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Effects of called functions on registers, by their own code: compilers that have seen it keep values in those which
 //! it leaves alone (gcc's `-fipa-ra`, Go's write barriers).
 
+use crate::code::outline::Evidence;
 use crate::dataflow::CallEffects;
 use crate::index::called_code::CalledCode;
 use crate::index::load_object::LoadObjectIndex;
@@ -10,6 +11,7 @@ use crate::x86_64::abi::{FRAME_POINTER, RETURNED, STACK_POINTER};
 use crate::x86_64::exit::Exit;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::register_use::{ALL, RegisterUse, Registers, only};
+use crate::x86_64::scan;
 use dataspace_proto::address::Svma;
 use std::sync::Arc;
 
@@ -103,7 +105,31 @@ impl LoadObjectIndex {
         }
         goes_to.sort_unstable();
         goes_to.dedup();
+        if goes_to.len() > limit::MAX_CALLED_BY_ONE {
+            return None;
+        }
         let changed = RegisterUse::of(&function).changed();
         Some(CalledCode { changed, goes_to: goes_to.into() })
+    }
+
+    /// The flow graph of the function around `svma`, which is looked at once and not kept; `None` for more than so many
+    /// instructions.
+    fn function_at_once(
+        &mut self,
+        svma: Svma,
+        max_instructions: usize,
+    ) -> Option<Arc<FunctionCode>> {
+        let debug = self.debug.as_mut();
+        let mut evidence = Evidence { code: &self.code, frames: &self.frames, debug };
+        let extent = evidence.extent(svma)?;
+        let max_bytes = (max_instructions * scan::MAX_INSTRUCTION_BYTES) as u64;
+        if extent.end.offset_from(extent.start)? > max_bytes {
+            return None;
+        }
+        let function = match self.functions.get(&extent.start) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(FunctionCode::of(&evidence.outline(extent).ok()?, &self.code).ok()?),
+        };
+        (function.n_instructions() <= max_instructions).then_some(function)
     }
 }

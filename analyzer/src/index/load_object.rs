@@ -31,7 +31,7 @@ use crate::types::value_kind::ValueKind;
 use crate::x86_64::backtrack::{self, CodeSource, TriggerCode};
 use crate::x86_64::edge::Entrances;
 use crate::x86_64::function::FunctionCode;
-use crate::x86_64::{access, address_use, bit_use, scan};
+use crate::x86_64::{access, address_use, bit_use};
 use dataspace_proto::address::Svma;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::FileIdentity;
@@ -58,7 +58,7 @@ pub struct LoadObjectIndex {
     pub(crate) code: CodeImage,
     pub(crate) debug: Option<DebugInfo>,
     pub(crate) frames: FrameTable,
-    functions: FxHashMap<Svma, Arc<FunctionCode>>,
+    pub(super) functions: FxHashMap<Svma, Arc<FunctionCode>>,
     n_cached_instructions: usize,
     pub(crate) flows: FlowCache,
     pub(crate) call_cache: CallCache,
@@ -270,24 +270,6 @@ impl LoadObjectIndex {
             self.functions.insert(part.start, Arc::clone(&function));
         }
         Ok(function)
-    }
-
-    /// The same for code that is looked at once, and not kept; `None` for more than so many instructions.
-    pub(crate) fn function_at_once(
-        &mut self,
-        svma: Svma,
-        max_instructions: usize,
-    ) -> Option<Arc<FunctionCode>> {
-        let debug = self.debug.as_mut();
-        let mut evidence = Evidence { code: &self.code, frames: &self.frames, debug };
-        let extent = evidence.extent(svma)?;
-        let max_bytes = (max_instructions * scan::MAX_INSTRUCTION_BYTES) as u64;
-        let function = match self.functions.get(&extent.start) {
-            Some(known) => Arc::clone(known),
-            None if extent.end.offset_from(extent.start)? > max_bytes => return None,
-            None => Arc::new(FunctionCode::of(&evidence.outline(extent).ok()?, &self.code).ok()?),
-        };
-        (function.n_instructions() <= max_instructions).then_some(function)
     }
 
     pub(crate) fn trigger(&mut self, (svma, mut memory): TriggerCode) -> Trigger {

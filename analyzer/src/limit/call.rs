@@ -27,6 +27,9 @@ pub const MAX_LOSS_PASSES: usize = 8;
 /// compiled with are small.
 pub const MAX_CALLED_INSTRUCTIONS: usize = 2048;
 
+/// Functions that it may go on in: those that call more change all registers anyway.
+pub const MAX_CALLED_BY_ONE: usize = 64;
+
 /// Depth of the calls below it that are looked at.
 pub const MAX_CALLED_DEPTH: usize = 3;
 

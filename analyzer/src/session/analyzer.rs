@@ -86,6 +86,8 @@ pub struct Analyzer {
     events: Vec<Event>,
     /// The meanings of their samples.
     meanings: Vec<Meaning>,
+    /// The meaning of samples of an event that nothing was said of.
+    undeclared: Meaning,
     /// Some of them are breakpoints.
     pub(super) is_watching: bool,
     samples_by_event: Vec<u64>,
@@ -114,6 +116,15 @@ pub struct Analyzer {
     pub(crate) last_time_ns: u64,
 }
 
+/// The meaning of samples of an event.
+const fn meaning(config: &Config, kind: EventKind, own: SkidModel) -> Meaning {
+    let skid = match config.skid {
+        Some(chosen) => chosen,
+        None => own,
+    };
+    Meaning { kind, skid, is_forced: config.skid.is_some() }
+}
+
 impl Analyzer {
     /// An analyzer that has seen nothing.
     #[must_use]
@@ -124,6 +135,7 @@ impl Analyzer {
             nodes: Arc::default(),
             events: Vec::new(),
             meanings: Vec::new(),
+            undeclared: meaning(&config, EventKind::Other, SkidModel::AfterOne),
             is_watching: false,
             samples_by_event: Vec::new(),
             world: World::new(config.paths),
@@ -158,7 +170,7 @@ impl Analyzer {
             Record::Nodes(nodes) => self.nodes = Arc::from(&**nodes),
             Record::Event(event) => {
                 self.is_watching |= matches!(event.kind, EventKind::Breakpoint { .. });
-                self.meanings.push(self.meaning(event));
+                self.meanings.push(meaning(&self.config, event.kind, event.skid));
                 self.events.push((**event).clone());
                 self.samples_by_event.push(0);
             }
@@ -354,7 +366,7 @@ impl Analyzer {
             return self.decide(sample, &unsupported, observer);
         }
         let is_last = self.is_short_of_memory || self.is_full() || self.is_last(sample);
-        let meaning = self.meanings.get(usize::from(sample.event.0)).unwrap_or(&Meaning::UNKNOWN);
+        let meaning = self.meanings.get(usize::from(sample.event.0)).unwrap_or(&self.undeclared);
         match self.world.attribute(sample, meaning, is_last) {
             // Not moved: reading what was just written in other widths holds a processor up.
             Ok(ref attribution) => {
@@ -368,15 +380,6 @@ impl Analyzer {
                 self.world.sites.count(site);
                 self.unweighed.push_back(*sample);
             }
-        }
-    }
-
-    /// The meaning of samples of an event.
-    fn meaning(&self, event: &Event) -> Meaning {
-        Meaning {
-            kind: event.kind,
-            skid: self.config.skid.unwrap_or(event.skid),
-            is_forced: self.config.skid.is_some(),
         }
     }
 

@@ -13,14 +13,15 @@ impl DebugInfo {
         if let Some(known) = self.virtual_functions.get(&(class, slot)) {
             return known;
         }
-        let found = self.find_virtual_function(class, slot);
+        let found = self.find_virtual_function(class, slot)?;
         self.virtual_functions.keep((class, slot), found)
     }
 
-    fn find_virtual_function(&mut self, class: DieRef, slot: u64) -> Option<DieRef> {
+    /// The same; `None` where a class cannot be read now.
+    fn find_virtual_function(&mut self, class: DieRef, slot: u64) -> Option<Option<DieRef>> {
         let mut next = Some(class);
         for _ in 0..limit::MAX_TYPE_DEPTH {
-            let class = next.take()?;
+            let Some(class) = next.take() else { break };
             let encoding = self.unit(class.unit)?.unit.encoding();
             let (mut found, mut base) = (None, None);
             let is_wanted =
@@ -35,11 +36,11 @@ impl DebugInfo {
                 _ => {}
             });
             if found.is_some() {
-                return found;
+                return Some(found);
             }
             next = base.and_then(|base| self.reference(class.unit, &base));
         }
-        None
+        Some(None)
     }
 }
 
