@@ -52,11 +52,14 @@ class Sharing:
         subprocess.run(["gcc", *flags, source, "-o", self.binary], check=True)
         self.process = subprocess.Popen(
             [self.binary, "members", "atomic"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.tids = []
+        told = []
         for line in self.process.stdout:
             if line.strip() == "ready":
                 break
-            self.tids.append(line.split()[2])
+            _, _, tid, function = line.split()
+            told.append((function, tid))
+        # Each thread tells of itself, whenever it comes to it: `count_left`, which counts hits, is first here.
+        self.tids = [tid for _, tid in sorted(told)]
 
     def end(self):
         self.process.kill()
