@@ -4,12 +4,15 @@ use dataspace_proto::memory::{Access, Level, MemorySegment, Region, Snoop, Tlb};
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
 
-/// A value of few bits. None of them is set where nothing is known.
-trait Bits: Copy {
+/// A value of few bits, as a number: 0 where nothing is known.
+pub(crate) trait Bits: Copy {
+    /// As many as its numbers have.
     const N_BITS: u32;
 
+    /// The value as a number.
     fn pack(self) -> u32;
 
+    /// The value of a number that [`Self::pack`] gave.
     fn unpack(bits: u32) -> Self;
 }
 

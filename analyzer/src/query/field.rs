@@ -6,6 +6,7 @@ use crate::history::data_name::DataName;
 use crate::history::place::SampledPlace;
 use crate::history::store::HistoryView;
 use crate::history::task::Task;
+use crate::history::telling::Bits as _;
 use crate::types::scalar_notation::ScalarNotation;
 use dataspace_proto::memory::{Access, MemorySegment, Region};
 use dataspace_proto::record::NO_NODE;
@@ -205,13 +206,9 @@ impl<'a> At<'a> {
             Column::Task => self.chunk.task[self.row],
             Column::Event => self.chunk.event[self.row].into(),
             Column::Cpu => self.chunk.cpu[self.row],
-            Column::Access => self.access().map_or(0, |access| 1 + access as u32),
-            Column::Level => {
-                self.chunk.told[self.row].get().level.map_or(0, |level| 1 + level as u32)
-            }
-            Column::Evidence => {
-                self.chunk.found[self.row].get().evidence.map_or(0, |evidence| 1 + evidence as u32)
-            }
+            Column::Access => self.access().pack(),
+            Column::Level => self.chunk.told[self.row].get().level.pack(),
+            Column::Evidence => self.chunk.found[self.row].get().evidence.pack(),
         }
     }
 

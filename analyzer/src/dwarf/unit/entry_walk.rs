@@ -517,8 +517,16 @@ mod tests {
 
     type Entry = (UnitOffset, isize, DwTag, bool, Has);
 
-    fn all(mut walk: EntryWalk<'_>) -> Vec<Entry> {
-        std::iter::from_fn(|| walk.next().unwrap())
+    fn all(walk: EntryWalk<'_>) -> Vec<Entry> {
+        by(walk, |walk| walk.next())
+    }
+
+    /// The entries that a walk meets by `next`.
+    fn by(
+        mut walk: EntryWalk<'_>,
+        next: impl Fn(&mut EntryWalk<'_>) -> gimli::Result<Option<Met>>,
+    ) -> Vec<Entry> {
+        std::iter::from_fn(|| next(&mut walk).unwrap())
             .map(|met| (met.offset, met.depth, met.tag, met.has_children, met.has))
             .collect()
     }
@@ -579,6 +587,15 @@ mod tests {
         assert!(n_entries > 100_000, "{n_entries}");
     }
 
+    /// A program in C++, of a compiler that says where the entries inside of others end.
+    fn cpp() -> Option<Program> {
+        if !has_tool("g++") {
+            eprintln!("no g++: nothing says where the entries inside of others end");
+            return None;
+        }
+        Some(Program::compile("g++", "sequences.cpp", "-std=c++20 -O2 -g"))
+    }
+
     /// The entries that a walk from the root of a unit meets by `next`.
     fn met(
         unit: &gimli::Unit<Reader>,
@@ -586,10 +603,7 @@ mod tests {
     ) -> Vec<Entry> {
         let (header, kinds) = (&unit.header, EntryKinds::default());
         let root = header.root_offset();
-        let mut walk = EntryWalk::new(header, root, &kinds, &unit.abbreviations).unwrap();
-        std::iter::from_fn(|| next(&mut walk).unwrap())
-            .map(|met| (met.offset, met.depth, met.tag, met.has_children, met.has))
-            .collect()
+        by(EntryWalk::new(header, root, &kinds, &unit.abbreviations).unwrap(), next)
     }
 
     /// The entries that are not inside of one for which `is_left_out`.
@@ -607,10 +621,7 @@ mod tests {
 
     #[test]
     fn only_what_is_inside_of_others_is_left_out() {
-        if !has_tool("g++") {
-            return eprintln!("no g++: nothing says where the entries inside of others end");
-        }
-        let program = Program::compile("g++", "sequences.cpp", "-std=c++20 -O2 -g");
+        let Some(program) = cpp() else { return };
         let dwarf = dwarf(&program.bytes, |_| ());
         let (mut units, mut n_left_out) = (dwarf.units(), [0, 0]);
         while let Some(header) = units.next().unwrap() {
@@ -641,10 +652,7 @@ mod tests {
 
     #[test]
     fn a_next_entry_that_leads_back_or_far_away_is_none() {
-        if !has_tool("g++") {
-            return eprintln!("no g++: nothing says where the entries inside of others end");
-        }
-        let program = Program::compile("g++", "sequences.cpp", "-std=c++20 -O2 -g");
+        let Some(program) = cpp() else { return };
         let sound = dwarf(&program.bytes, |_| ());
         let header = sound.units().next().unwrap().unwrap();
         let unit = sound.unit(header).unwrap();
