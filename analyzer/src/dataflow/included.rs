@@ -33,12 +33,27 @@ struct OriginSearch {
     sums: Vec<ValueIdx>,
     /// Number of values that may still be looked at.
     n_left: usize,
+    /// Only pointers that are carried are looked for: the search ends in vain at the first value that is none.
+    is_for_carried: bool,
+    /// The values that such a search ended at, or in vain for.
+    refused: FxHashSet<ValueIdx>,
 }
 
 impl OriginSearch {
     fn of(value: ValueIdx, sums: Vec<ValueIdx>, entry: Svma, n_left: usize) -> Self {
         let seen = sums.iter().copied().collect();
-        Self { entry, seen, next: vec![value], found: Vec::new(), sums, n_left }
+        let (next, found, refused) = (vec![value], Vec::new(), FxHashSet::default());
+        Self { entry, seen, next, found, sums, n_left, is_for_carried: false, refused }
+    }
+
+    /// Begins to look for carried pointers that another value may be.
+    fn begin_for_carried(&mut self, value: ValueIdx) {
+        self.is_for_carried = true;
+        self.n_left = limit::MAX_INCLUDED_VALUES;
+        self.seen.clear();
+        self.found.clear();
+        self.next.clear();
+        self.next.push(value);
     }
 }
 
@@ -64,7 +79,14 @@ impl Typing<'_, '_> {
                 continue;
             }
             search.n_left = search.n_left.checked_sub(1)?;
+            if search.refused.contains(&value) {
+                return None;
+            }
             let included = self.one_included(value, search);
+            if search.is_for_carried && included.as_ref().is_some_and(|it| it.carried().is_none()) {
+                search.refused.insert(value);
+                return None;
+            }
             if let Some(included) = included.filter(|it| !search.found.contains(it)) {
                 search.found.push(included);
             }
@@ -81,9 +103,9 @@ impl Typing<'_, '_> {
             return Some(self.function_included(function));
         }
         if let Some(alternatives) = alternatives(self.graph, value) {
-            let is_none = alternatives.is_empty();
+            let n_before = search.next.len();
             search.next.extend(alternatives);
-            return is_none.then_some(Included::Anything);
+            return (search.next.len() == n_before).then_some(Included::Anything);
         }
         match definition {
             Definition::Reloaded { slot, kept, at } => {
@@ -151,7 +173,7 @@ impl Typing<'_, '_> {
 
     /// Tells whether a merged value leads to objects of several types, or to something that is not known.
     fn is_of_several(&self, value: ValueIdx) -> bool {
-        let Some(alternatives) = alternatives(self.graph, value) else { return false };
+        let Some(mut alternatives) = alternatives(self.graph, value) else { return false };
         let known = self.of(value);
         let is_other = |input: ValueIdx| match (self.of(input), known) {
             (Content::Address(one), Content::Address(other)) => {
@@ -163,7 +185,7 @@ impl Typing<'_, '_> {
             (Content::Constant(0), _) => false,
             _ => true,
         };
-        alternatives.into_iter().any(is_other)
+        alternatives.any(is_other)
     }
 
     /// The value that a call returns is of the type that this is declared to, or that it is said to have before anything else
@@ -223,6 +245,10 @@ impl Typing<'_, '_> {
         if sum.index.is_none() && sum.displacement == 0 {
             search.next.push(base);
             return None;
+        }
+        if search.is_for_carried {
+            // It leads into an object, or nothing is known of it.
+            return Some(Included::Anything);
         }
         let Content::Address(address) = self.of(value).clone() else {
             return Some(Included::Anything);
@@ -339,28 +365,20 @@ impl Typing<'_, '_> {
         if self.around.points_to.is_done {
             return carried;
         }
-        let mut seen = FxHashSet::default();
+        // At which address the function is entered does not count.
+        let mut search = OriginSearch::of(ValueIdx(0), Vec::new(), Svma(0), 0);
         for value in (0..self.graph.definitions.len() as u32).map(ValueIdx) {
             if !self.of(value).is_untold() || self.graph.canonical(value) != value {
                 continue;
             }
-            // At which address the function is entered does not count.
-            let included = self.included(Svma(0), value, &mut seen).unwrap_or_default();
-            let is_kept = |it: &Included| {
-                matches!(
-                    it,
-                    Included::Cell(
-                        PointerCell::Member(..)
-                            | PointerCell::Element(..)
-                            | PointerCell::Variable(_)
-                    )
-                )
-            };
-            let is_passed =
-                |it: &Included| matches!(it, Included::Cell(PointerCell::Parameter(..)));
-            if !included.is_empty() && included.iter().all(|it| is_kept(it) || is_passed(it)) {
-                let has_kept = included.iter().any(is_kept);
-                carried.insert(value, if has_kept { Carried::Kept } else { Carried::Passed });
+            search.begin_for_carried(value);
+            if self.search(&mut search).is_none() {
+                search.refused.insert(value);
+                continue;
+            }
+            let found = search.found.iter().filter_map(Included::carried);
+            if let Some(most) = found.max() {
+                carried.insert(value, most);
             }
         }
         carried

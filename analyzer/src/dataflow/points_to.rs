@@ -43,13 +43,13 @@ pub(crate) enum PointerCell {
     Exposed { fingerprint: u64, is_deep: bool },
 }
 
-/// Origin of a pointer to nothing known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Origin of a pointer to nothing known, in the order of what they tell of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Carried {
-    /// A member or a variable.
-    Kept,
     /// An argument that the function was given.
     Passed,
+    /// A member or a variable.
+    Kept,
 }
 
 /// A value that is put into a cell.
@@ -100,6 +100,17 @@ pub(crate) struct PointsTo {
 }
 
 impl Included {
+    /// The origin that it has as a pointer to nothing known, if it is one.
+    pub(super) const fn carried(&self) -> Option<Carried> {
+        match self {
+            Self::Cell(
+                PointerCell::Member(..) | PointerCell::Element(..) | PointerCell::Variable(_),
+            ) => Some(Carried::Kept),
+            Self::Cell(PointerCell::Parameter(..)) => Some(Carried::Passed),
+            _ => None,
+        }
+    }
+
     /// Tells whether it may lead to a function.
     pub(super) const fn is_perhaps_code(&self) -> bool {
         matches!(self, Self::Function(_) | Self::Cell(_))

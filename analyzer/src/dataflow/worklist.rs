@@ -58,13 +58,17 @@ pub(super) fn for_each_input(graph: &ValueGraph, value: ValueIdx, mut visit: imp
 }
 
 /// The values of which one is one at a time: those that meet, or that it is chosen from; `None` for any other.
-pub(super) fn alternatives(graph: &ValueGraph, value: ValueIdx) -> Option<Vec<ValueIdx>> {
+pub(super) fn alternatives(
+    graph: &ValueGraph,
+    value: ValueIdx,
+) -> Option<impl Iterator<Item = ValueIdx>> {
     let value = graph.canonical(value);
-    match graph.definition(value)? {
-        Definition::Entry { .. } => Some(graph.inputs(value).to_vec()),
-        Definition::Chosen { first, second } => Some(vec![*first, *second]),
-        _ => None,
-    }
+    let (chosen, met) = match graph.definition(value)? {
+        Definition::Entry { .. } => ([None; 2], graph.inputs(value)),
+        Definition::Chosen { first, second } => ([Some(*first), Some(*second)], &[][..]),
+        _ => return None,
+    };
+    Some(chosen.into_iter().flatten().chain(met.iter().copied()))
 }
 
 /// The values that are to be worked out again, a bit each: those made of others stand mostly after them.
