@@ -15,7 +15,7 @@ use crate::limit::{self, BoundedMap};
 use crate::types::layout::{ScalarKind, Shape};
 use crate::x86_64::abi::{ARGUMENTS, N_ARGUMENTS};
 use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
-use crate::x86_64::call_table::{CallTable, is_jump};
+use crate::x86_64::call_table::CallTable;
 use crate::x86_64::exit::Destination;
 use crate::x86_64::function::FunctionCode;
 use crate::x86_64::image_bytes::ImageBytes as _;
@@ -174,14 +174,9 @@ impl LoadObjectIndex {
         let targets: Vec<Svma> = starts.iter().copied().chain(stubs).collect();
         let mut jumps = Vec::new();
         for target in targets {
-            let sites: Vec<Svma> = self.calls().to(target).collect();
-            let is_outside = |site: &Svma| {
-                self.code
-                    .bytes_at(*site, 1)
-                    .is_some_and(|bytes| matches!(*bytes, [it] if is_jump(it)))
-                    && function.index_of(*site).is_none()
-            };
-            jumps.extend(sites.into_iter().filter(is_outside).map(|site| (site, target)));
+            let sites = self.calls().jumps_to(target);
+            let outside = sites.filter(|site| function.index_of(*site).is_none());
+            jumps.extend(outside.map(|site| (site, target)));
         }
         jumps
     }

@@ -9,7 +9,7 @@ use dataspace_proto::address::Svma;
 /// that is how one calls its neighbour in the last place.
 #[derive(Debug, Default)]
 pub struct CallTable {
-    /// Target and site, counted from `start`.
+    /// Target and site, counted from `start`; the site is doubled, and one more for a jump.
     sites: Vec<(u32, u32)>,
     start: u64,
     /// All code was read, and all sites are kept.
@@ -64,7 +64,7 @@ const RIP_MASK: u8 = 0xc7;
 const RIP_OPERAND: u8 = 0x05;
 
 /// Tells whether the instruction with this first byte is a direct jump.
-pub(crate) const fn is_jump(opcode: u8) -> bool {
+const fn is_jump(opcode: u8) -> bool {
     matches!(opcode, JUMP | SHORT_JUMP)
 }
 
@@ -76,15 +76,21 @@ impl CallTable {
         starts: &[u64],
         image: &dyn ImageBytes,
     ) -> Self {
-        Self::search(ranges, image, |code, svma| {
-            let (len_bytes, distance) = match *code {
-                [CALL | JUMP, a, b, c, d, ..] => (5, i32::from_le_bytes([a, b, c, d])),
-                [SHORT_JUMP, distance, ..] => (2, i32::from(distance.cast_signed())),
-                _ => return None,
-            };
-            let target = svma.wrapping_add(len_bytes).wrapping_add_signed(i64::from(distance));
-            let is_kept = code[0] != SHORT_JUMP || starts.binary_search(&target).is_ok();
-            is_kept.then_some(target)
+        Self::search(ranges, image, |table, code, start, end| {
+            for at in memchr::memchr3_iter(CALL, JUMP, SHORT_JUMP, code) {
+                let (len_bytes, distance) = match code[at..] {
+                    [CALL | JUMP, a, b, c, d, ..] => (5, i32::from_le_bytes([a, b, c, d])),
+                    [SHORT_JUMP, distance, ..] => (2, i32::from(distance.cast_signed())),
+                    _ => continue,
+                };
+                let site = start.wrapping_add(at as u64);
+                let next = site.wrapping_add(len_bytes);
+                let target = next.wrapping_add_signed(i64::from(distance));
+                let is_kept = code[at] != SHORT_JUMP || starts.binary_search(&target).is_ok();
+                if is_kept && !table.push(site, is_jump(code[at]), target, end) {
+                    break;
+                }
+            }
         })
     }
 
@@ -101,25 +107,35 @@ impl CallTable {
         let starts = AddressSet::new(start, end - start, starts);
         let is_start = |it: &u64| starts.contains(*it);
         let is_fixed = image.is_at_fixed_addresses();
-        // The opcode and its operand lie before the distance.
-        let mut before = [0u8; 2];
-        Self::search(ranges.into_iter(), image, |code, svma| {
-            let is_lea = before[0] == LEA && before[1] & RIP_MASK == RIP_OPERAND;
-            before = [before[1], code[0]];
-            let word = code.first_chunk().map(|bytes| i32::from_le_bytes(*bytes))?;
-            let target = svma.wrapping_add(4).wrapping_add_signed(i64::from(word));
-            if is_lea && is_start(&target) {
-                return Some(target);
+        Self::search(ranges.into_iter(), image, |table, code, start, end| {
+            let word =
+                |at: usize| code.get(at..)?.first_chunk().map(|bytes| i32::from_le_bytes(*bytes));
+            let site = |at: usize| start.wrapping_add(at as u64);
+            for lea in memchr::memchr_iter(LEA, code) {
+                // The operand lies between the opcode and the distance.
+                let at = lea + 2;
+                let is_relative = code.get(lea + 1).is_some_and(|it| it & RIP_MASK == RIP_OPERAND);
+                let Some(distance) = word(at).filter(|_| is_relative) else { continue };
+                let target = site(at).wrapping_add(4).wrapping_add_signed(i64::from(distance));
+                if is_start(&target) && !table.push(site(at), false, target, end) {
+                    return;
+                }
             }
-            Some(u64::from(word.cast_unsigned())).filter(|target| is_fixed && is_start(target))
+            for at in 0..if is_fixed { code.len() } else { 0 } {
+                let Some(number) = word(at) else { break };
+                let target = u64::from(number.cast_unsigned());
+                if is_start(&target) && !table.push(site(at), false, target, end) {
+                    return;
+                }
+            }
         })
     }
 
-    /// Finds the sites of targets, which `target` tells by the bytes from each address on.
+    /// Takes in the sites that `find` finds in the code of each range, which begins at an address; all code ends at another.
     fn search(
         ranges: impl Iterator<Item = (Svma, u64)>,
         image: &dyn ImageBytes,
-        mut target: impl FnMut(&[u8], u64) -> Option<u64>,
+        mut find: impl FnMut(&mut Self, &[u8], u64, u64),
     ) -> Self {
         let ranges: Vec<(Svma, u64)> = ranges.collect();
         let Some((start, end)) = around(&ranges) else { return Self::default() };
@@ -130,26 +146,21 @@ impl CallTable {
                 table.is_whole = false;
                 continue;
             };
-            for at in 0..code.len() {
-                let site = start.0.wrapping_add(at as u64);
-                let found = target(&code[at..], site);
-                if found.is_some_and(|found| !table.push(site, found, end)) {
-                    break;
-                }
-            }
+            find(&mut table, &code, start.0, end);
         }
         table.sites.sort_unstable();
         table
     }
 
     /// Takes in what leads to the code, while there is room.
-    fn push(&mut self, site: u64, target: u64, end: u64) -> bool {
+    fn push(&mut self, site: u64, is_jump: bool, target: u64, end: u64) -> bool {
         if self.sites.len() >= limit::MAX_CALLS {
             self.is_whole = false;
             return false;
         }
         if (self.start..end).contains(&target) {
-            self.sites.push(((target - self.start) as u32, (site - self.start) as u32));
+            let site = (site - self.start) << 1 | u64::from(is_jump);
+            self.sites.push(((target - self.start) as u32, site as u32));
         }
         true
     }
@@ -167,10 +178,20 @@ impl CallTable {
 
     /// The sites that call or jump to `entry`.
     pub fn to(&self, entry: Svma) -> impl Iterator<Item = Svma> {
+        self.with_kinds(entry).map(|(site, _)| site)
+    }
+
+    /// The sites that jump to `entry`.
+    pub(crate) fn jumps_to(&self, entry: Svma) -> impl Iterator<Item = Svma> {
+        self.with_kinds(entry).filter(|(_, is_jump)| *is_jump).map(|(site, _)| site)
+    }
+
+    /// The sites that call or jump to `entry`, each with whether it is a jump.
+    fn with_kinds(&self, entry: Svma) -> impl Iterator<Item = (Svma, bool)> {
         let target = u32::try_from(entry.0.wrapping_sub(self.start)).ok();
         let first = self.sites.partition_point(|(to, _)| target.is_none_or(|target| *to < target));
         let sites = self.sites[first..].iter().take_while(move |(to, _)| Some(*to) == target);
-        sites.map(|(_, site)| Svma(self.start + u64::from(*site)))
+        sites.map(|(_, site)| (Svma(self.start + u64::from(site >> 1)), site & 1 != 0))
     }
 }
 
