@@ -66,11 +66,16 @@ impl LoadObjectIndex {
             return known;
         }
         let Some(below) = depth.checked_sub(1) else { return ALL };
-        let changed = self.called_code(target).map_or(ALL, |code| {
-            code.goes_to
-                .iter()
-                .fold(code.changed, |changed, to| changed | self.changed_by(*to, below))
-        });
+        let mut changed = ALL;
+        if let Some(code) = self.called_code(target) {
+            changed = code.changed;
+            for to in &code.goes_to {
+                if changed == ALL {
+                    break;
+                }
+                changed |= self.changed_by(*to, below);
+            }
+        }
         self.called.changed.keep((target, depth), changed)
     }
 
@@ -113,7 +118,7 @@ impl LoadObjectIndex {
     }
 
     /// The flow graph of the function around `svma`, which is looked at once and not kept; `None` for more than so many
-    /// instructions.
+    /// instructions, or where it calls what is not told.
     fn function_at_once(
         &mut self,
         svma: Svma,
@@ -122,13 +127,20 @@ impl LoadObjectIndex {
         let debug = self.debug.as_mut();
         let mut evidence = Evidence { code: &self.code, frames: &self.frames, debug };
         let extent = evidence.extent(svma)?;
-        let max_bytes = (max_instructions * scan::MAX_INSTRUCTION_BYTES) as u64;
-        if extent.end.offset_from(extent.start)? > max_bytes {
+        let n_bytes = usize::try_from(extent.end.offset_from(extent.start)?).ok()?;
+        if n_bytes > max_instructions * scan::MAX_INSTRUCTION_BYTES {
             return None;
         }
         let function = match self.functions.get(&extent.start) {
             Some(known) => Arc::clone(known),
-            None => Arc::new(FunctionCode::of(&evidence.outline(extent).ok()?, &self.code).ok()?),
+            None => {
+                let outline = evidence.outline(extent).ok()?;
+                let mut parts = outline.parts.iter();
+                if parts.any(|part| scan::leaves_to_unknown(part.start, &part.code)) {
+                    return None;
+                }
+                Arc::new(FunctionCode::of(&outline, &self.code).ok()?)
+            }
         };
         (function.n_instructions() <= max_instructions).then_some(function)
     }

@@ -2,7 +2,7 @@
 
 use super::exit::{Destination, Exit, is_filler};
 use super::function::FunctionCode;
-use super::jump_table::{Targets, Tracer};
+use super::jump_table::{Targets, Tracer, labels};
 use super::sweep::Sweep;
 use crate::limit;
 use crate::x86_64::edge::{Entrances, Predecessor};
@@ -181,7 +181,8 @@ impl<'a> Flow<'a> {
             if self.indirect.is_empty() {
                 return;
             }
-            let is_reached = self.sort();
+            self.sort();
+            let is_reached = self.reached();
             let mut tracer = Tracer::new(self.view(&is_reached), self.image);
             let found = tracer.resolve(&self.indirect, with_all_tables);
             let reads = tracer.reads;
@@ -218,11 +219,15 @@ impl<'a> Flow<'a> {
         true
     }
 
-    /// Puts the flow in order for tracing. Gives which instructions are reached.
-    fn sort(&mut self) -> Vec<bool> {
+    /// Puts the flow in order for tracing.
+    fn sort(&mut self) {
         // They are found in runs that are in order.
         self.edges.sort();
         self.returns.sort();
+    }
+
+    /// Tells of each instruction whether it is reached.
+    fn reached(&self) -> Vec<bool> {
         self.footings.iter().map(|footing| *footing == Some(Footing::Reached)).collect()
     }
 
@@ -240,8 +245,8 @@ impl<'a> Flow<'a> {
     /// Labels whose address is taken and that no jump of the function is known to lead to.
     fn mark_labels(&mut self) {
         let targets: FxHashSet<u32> = self.indirect_edges.iter().map(|(_, to)| *to).collect();
-        let is_reached = self.sort();
-        let labels = Tracer::new(self.view(&is_reached), self.image).labels();
+        let is_reached = self.reached();
+        let labels = labels(self.view(&is_reached), self.image);
         let labels = labels.into_iter().filter_map(|label| self.sweep.index_of(label));
         for to in labels.filter(|to| !targets.contains(to)).map(|to| to as usize) {
             if is_reached.get(to) == Some(&true) {
@@ -252,8 +257,10 @@ impl<'a> Flow<'a> {
 
     /// Instructions found so far, by address.
     fn by_address(&self) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.sweep.instructions.len() as u32).collect();
-        order.sort_by_key(|idx| self.sweep.instructions[*idx as usize].ip());
+        let mut order: Vec<u32> = self.sweep.by_part().collect();
+        if self.outline.parts.len() > 1 {
+            order.sort_by_key(|idx| self.sweep.instructions[*idx as usize].ip());
+        }
         order
     }
 

@@ -69,22 +69,6 @@ impl<'a> Tracer<'a> {
         traced.into_iter().map(|(jump, trace)| (jump, settle(trace))).collect()
     }
 
-    /// Labels whose address the function takes.
-    pub(super) fn labels(&self) -> Vec<u64> {
-        let has_numbers = self.image.is_at_fixed_addresses();
-        let taken = self.view.reached().filter_map(|here| formed_address(here, has_numbers));
-        let taken = taken.chain(self.view.labels.iter().map(|label| label.0));
-        sorted(taken.filter(|label| self.is_label(*label)).collect())
-    }
-
-    /// Tells whether an instruction begins there that is no entry of the function.
-    fn is_label(&self, address: u64) -> bool {
-        let index = self.view.sweep.index_of(address);
-        index.is_some_and(|index| {
-            !self.view.entrances.get(index as usize).is_some_and(|known| known.is_entry)
-        })
-    }
-
     fn trace(&mut self, jump: u32) -> Trace {
         let here = *self.view.instruction(jump);
         match here.op0_kind() {
@@ -256,7 +240,7 @@ impl<'a> Tracer<'a> {
         let others = self.view.reached().filter(|here| Exit::of(here) != Exit::Indirect);
         let others = others.filter_map(|here| table_address(here, has_numbers));
         let others: FxHashSet<u64> = others.filter(|at| !self.view.sweep.holds(*at)).collect();
-        let labels = self.labels();
+        let labels = labels(self.view, self.image);
         let mut targets = labels.clone();
         for table in others {
             targets.extend(self.tables.pointers(table, None));
@@ -283,6 +267,20 @@ fn sorted(mut targets: Vec<u64>) -> Vec<u64> {
     targets.sort_unstable();
     targets.dedup();
     targets
+}
+
+/// Labels whose address the function takes: an instruction begins there that is no entry of the function.
+pub(super) fn labels(view: View<'_>, image: &dyn ImageBytes) -> Vec<u64> {
+    let has_numbers = image.is_at_fixed_addresses();
+    let taken = view.reached().filter_map(|here| formed_address(here, has_numbers));
+    let taken = taken.chain(view.labels.iter().map(|label| label.0));
+    let is_label = |address: &u64| {
+        let index = view.sweep.index_of(*address);
+        index.is_some_and(|index| {
+            !view.entrances.get(index as usize).is_some_and(|known| known.is_entry)
+        })
+    };
+    sorted(taken.filter(is_label).collect())
 }
 
 /// The address that an instruction forms or indexes. At fixed addresses that can be a number.

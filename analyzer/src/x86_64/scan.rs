@@ -32,6 +32,13 @@ pub(crate) fn exits(start: Svma, code: &[u8]) -> impl Iterator<Item = (Svma, Exi
     })
 }
 
+/// Tells whether `code` calls what is not written out, or the system.
+pub(crate) fn leaves_to_unknown(start: Svma, code: &[u8]) -> bool {
+    decoder(start, code)
+        .into_iter()
+        .any(|it| matches!(Exit::of(&it), Exit::Call(None) | Exit::System))
+}
+
 /// The operand of the jump by a pointer in memory at `svma`.
 pub(crate) fn pointer_jump(svma: Svma, code: &[u8]) -> Option<AddressOperand> {
     match CodePointer::of(&decoder(svma, code).decode())? {

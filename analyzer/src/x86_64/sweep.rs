@@ -41,6 +41,11 @@ impl<'a> Sweep<'a> {
         self.starts[part][into].checked_sub(1)
     }
 
+    /// All instructions, part by part; those of each by their address.
+    pub(super) fn by_part(&self) -> impl Iterator<Item = u32> {
+        self.starts.iter().flatten().filter_map(|start| start.checked_sub(1))
+    }
+
     /// The instruction that begins at `address`, where something jumps to. Between two known ones
     /// a further stream begins: glibc jumps past a `lock` prefix, and both readings are real.
     pub(super) fn enter(&mut self, address: u64) -> Option<u32> {

@@ -12,7 +12,7 @@ pub(super) struct View<'a> {
     /// True for each instruction that is reached.
     pub(super) is_reached: &'a [bool],
     pub(super) entrances: &'a [Entrances],
-    /// To where, and from where; sorted.
+    /// To where, and from where; sorted for whoever asks for predecessors.
     pub(super) edges: &'a [(u32, Predecessor)],
     /// Instructions after calls, each with its call; sorted.
     pub(super) returns: &'a [(u32, u32)],
