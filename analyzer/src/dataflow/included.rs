@@ -103,9 +103,10 @@ impl Typing<'_, '_> {
             return Some(self.function_included(function));
         }
         if let Some(alternatives) = alternatives(self.graph, value) {
-            let n_before = search.next.len();
+            let mut alternatives = alternatives.peekable();
+            let is_none = alternatives.peek().is_none();
             search.next.extend(alternatives);
-            return (search.next.len() == n_before).then_some(Included::Anything);
+            return is_none.then_some(Included::Anything);
         }
         match definition {
             Definition::Reloaded { slot, kept, at } => {

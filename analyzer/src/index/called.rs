@@ -118,7 +118,7 @@ impl LoadObjectIndex {
     }
 
     /// The flow graph of the function around `svma`, which is looked at once and not kept; `None` for more than so many
-    /// instructions, or where it calls what is not told.
+    /// instructions. None is made of code that calls what is not written out.
     fn function_at_once(
         &mut self,
         svma: Svma,

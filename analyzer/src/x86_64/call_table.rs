@@ -105,27 +105,24 @@ impl CallTable {
         let Some((start, end)) = around(&ranges) else { return Self::default() };
         // Where code has fixed addresses, each of its bytes may begin a number that is one.
         let starts = AddressSet::new(start, end - start, starts);
-        let is_start = |it: &u64| starts.contains(*it);
         let is_fixed = image.is_at_fixed_addresses();
         Self::search(ranges.into_iter(), image, |table, code, start, end| {
             let word =
                 |at: usize| code.get(at..)?.first_chunk().map(|bytes| i32::from_le_bytes(*bytes));
             let site = |at: usize| start.wrapping_add(at as u64);
-            for lea in memchr::memchr_iter(LEA, code) {
-                // The operand lies between the opcode and the distance.
-                let at = lea + 2;
-                let is_relative = code.get(lea + 1).is_some_and(|it| it & RIP_MASK == RIP_OPERAND);
-                let Some(distance) = word(at).filter(|_| is_relative) else { continue };
-                let target = site(at).wrapping_add(4).wrapping_add_signed(i64::from(distance));
-                if is_start(&target) && !table.push(site(at), false, target, end) {
-                    return;
-                }
-            }
-            for at in 0..if is_fixed { code.len() } else { 0 } {
-                let Some(number) = word(at) else { break };
-                let target = u64::from(number.cast_unsigned());
-                if is_start(&target) && !table.push(site(at), false, target, end) {
-                    return;
+            // The operand lies between the opcode and the distance.
+            let leas = memchr::memchr_iter(LEA, code)
+                .filter(|lea| code.get(lea + 1).is_some_and(|it| it & RIP_MASK == RIP_OPERAND));
+            let relative = leas.map(|lea| lea + 2).filter_map(|at| {
+                let next = site(at).wrapping_add(4);
+                Some((at, next.wrapping_add_signed(i64::from(word(at)?))))
+            });
+            let n_numbers = if is_fixed { code.len() } else { 0 };
+            let numbers =
+                (0..n_numbers).filter_map(|at| Some((at, u64::from(word(at)?.cast_unsigned()))));
+            for (at, target) in relative.chain(numbers) {
+                if starts.contains(target) && !table.push(site(at), false, target, end) {
+                    break;
                 }
             }
         })

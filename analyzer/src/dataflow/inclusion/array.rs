@@ -22,11 +22,11 @@ impl Collector<'_, '_, '_> {
                 return false;
             };
             if let Some(alternatives) = alternatives(self.typing.graph, value) {
-                let n_before = next.len();
-                next.extend(alternatives);
-                if next.len() == n_before || seen.len() > limit::MAX_INCLUDED_VALUES {
+                let mut alternatives = alternatives.peekable();
+                if alternatives.peek().is_none() || seen.len() > limit::MAX_INCLUDED_VALUES {
                     return false;
                 }
+                next.extend(alternatives);
                 continue;
             }
             let is_own = match definition {
