@@ -3,7 +3,7 @@
 use super::offset::gcd;
 
 /// Numbers that are congruent to `rest` modulo `step`: a whole number of steps away from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Congruence {
     /// The modulus; 0 for none: it is `rest` itself.
     step: u64,

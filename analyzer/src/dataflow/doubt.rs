@@ -17,7 +17,7 @@ pub(crate) enum Doubt {
 }
 
 /// Some of them. Where two ways meet, the doubts of both are left: the join of a lattice of sets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Doubts(u8);
 
 impl Doubts {
@@ -47,7 +47,7 @@ impl Doubts {
 }
 
 /// On what an address is known. The later one goes before the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Standing {
     /// Only from what lies around it.
     Aside,

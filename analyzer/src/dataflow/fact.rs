@@ -9,11 +9,12 @@ use std::sync::Arc;
 /// One statement of the debug information on a value.
 #[derive(Clone, Debug)]
 pub(crate) struct Fact {
-    pub(crate) content: Content,
+    /// Content of the variable, one for all the places that it is in.
+    pub(crate) content: Arc<Content>,
     /// Range of code for which it says so.
     pub(crate) code: Range<u64>,
     /// Number of scopes around the variable.
-    pub(crate) depth: usize,
+    pub(crate) depth: u32,
     /// Own if the variable is the value, aside if it lies some distance from it.
     pub(crate) standing: Standing,
 }
@@ -52,13 +53,13 @@ pub(crate) struct SumFact {
 
 /// Joins what facts say of one value: what variables hold it, or what lies so far away from it.
 pub(crate) fn all<'f>(facts: impl Iterator<Item = &'f Fact>) -> Option<Content> {
-    let mut found: Option<(Content, usize)> = None;
+    let mut found: Option<(Content, u32)> = None;
     for fact in facts {
         let Some((known, depth)) = found else {
-            found = Some((fact.content.clone(), fact.depth));
+            found = Some((Content::clone(&fact.content), fact.depth));
             continue;
         };
-        let takes_new = match (&known, &fact.content) {
+        let takes_new = match (&known, &*fact.content) {
             (Content::Address(first), Content::Address(second)) => match either(first, second) {
                 Some(better) => Some(better == Better::Second),
                 // Several things around a value say nothing of what all of them are in.
@@ -75,7 +76,7 @@ pub(crate) fn all<'f>(facts: impl Iterator<Item = &'f Fact>) -> Option<Content> 
             (_, other) => Some(matches!(other, Content::Address(_))),
         };
         found = Some(match takes_new {
-            Some(true) => (fact.content.clone(), fact.depth),
+            Some(true) => (Content::clone(&fact.content), fact.depth),
             Some(false) => (known, depth),
             None => (Content::Top, depth),
         });

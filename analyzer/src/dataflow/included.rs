@@ -203,7 +203,8 @@ impl Typing<'_, '_> {
         let is_first =
             |fact: &&Fact| straight.contains(&fact.code.start) && fact.standing == Standing::Own;
         let is_first = told.iter().any(is_first);
-        let contents: Vec<Content> = told.iter().map(|fact| fact.content.clone()).collect();
+        let contents: Vec<Content> =
+            told.iter().map(|fact| Content::clone(&fact.content)).collect();
         let mut objects = contents.iter().map(|content| self.object_of(content));
         match objects.next() {
             Some(Some(object)) if is_first && objects.all(|it| it.as_ref() == Some(&object)) => {

@@ -21,6 +21,7 @@ mod call;
 mod call_effect;
 mod congruence;
 mod content;
+mod content_table;
 mod doubt;
 mod extent;
 mod fact;
@@ -31,6 +32,7 @@ mod graph;
 mod hint;
 mod included;
 mod inclusion;
+mod keeper;
 mod liveness;
 mod load;
 mod offset;
@@ -52,9 +54,10 @@ pub(crate) use call_effect::CallEffects;
 pub(crate) use congruence::Congruence;
 pub(crate) use content::{Address, Content, Origin, PointerName};
 pub(crate) use doubt::{Doubt, Standing};
+pub(crate) use keeper::Given;
 pub(crate) use offset::{Offset, gcd};
 pub(crate) use points_to::{Carried, Included, Inclusions, PointerCell, PointsTo};
-pub(crate) use settled::{Dataflow, Given};
+pub(crate) use settled::Dataflow;
 pub(crate) use typing::Surroundings;
 pub(crate) use value::{BytesBefore, Depth, Slot};
 
@@ -358,7 +361,7 @@ impl Typing<'_, '_> {
     /// Notes what the debug information says of values.
     fn read_facts(&mut self, said: Vec<Said>) {
         let scope = self.around.scope;
-        let mut contents: FxHashMap<(usize, u64), Content> = FxHashMap::default();
+        let mut contents: FxHashMap<(usize, u64), Arc<Content>> = FxHashMap::default();
         for Said { value, variable, place } in said {
             let Some(known) = scope.variables.get(variable) else { continue };
             let Some((code, part)) = known.places.get(place) else { continue };
@@ -385,33 +388,38 @@ impl Typing<'_, '_> {
             }
             let content = contents.entry((variable, part.offset)).or_insert_with(|| {
                 let name = PointerName::Variable(Arc::clone(&known.name));
-                match layout.shape {
+                Arc::new(match layout.shape {
                     Shape::Scalar(_) => self.content_of(&layout, Some(name)),
                     _ => self.member(&layout, part.offset),
-                }
+                })
             });
             let mut standing = Standing::Own;
-            let content = match (&*content, part.place) {
+            let content = match (&**content, part.place) {
                 (Content::Address(address), VariablePlace::Value { offset, .. }) if offset != 0 => {
                     let address = address.clone();
                     self.note_part(value, &address, offset, code);
                     standing = Standing::Aside;
                     // The value is so far before the variable's, in whatever is around.
                     let offset = address.offset.shifted(offset.wrapping_neg());
-                    Content::Address(Address { offset, ..address })
+                    Arc::new(Content::Address(Address { offset, ..address }))
                 }
-                (other, _) => other.clone(),
+                _ => Arc::clone(content),
             };
             if standing == Standing::Own && part.offset == 0 && !layout.is_aggregate() {
                 self.note_copy(value, layout);
             }
-            if matches!(content, Content::Unknown) {
+            if *content == Content::Unknown {
                 continue;
             }
             let value = self.graph.canonical(value);
             let facts = self.contents.facts.entry(value).or_default();
             if facts.len() < limit::MAX_FACTS_A_VALUE {
-                facts.push(Fact { content, code: code.clone(), depth: known.depth, standing });
+                facts.push(Fact {
+                    content,
+                    code: code.clone(),
+                    depth: known.depth as u32,
+                    standing,
+                });
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::limit;
 
 /// A set of offsets: one of `starts`, and from there any number of steps.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Offset {
     starts: Starts,
     /// 0 for no step.
@@ -11,7 +11,7 @@ pub(crate) struct Offset {
 }
 
 /// Nearly all addresses have one offset: the others are kept apart, so that values stay small.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Starts {
     One(i64),
     Several(Box<[i64]>),

@@ -2,20 +2,17 @@
 //! instruction. How the values came about takes ten times as much, and nobody asks for it again.
 
 use super::content::{Address, Content, Origin};
-use super::doubt::{Doubt, Standing};
+use super::doubt::Doubt;
 use super::fact::{Fact, Part, SumFact, all, refined};
 use super::frame_variable::{FrameVariable, FrameVariables};
 use super::graph::ValueGraph;
+use super::keeper::{Accesses, Detail, FrameRun, Given, Held, Keeper, Kept, KeptIdx};
 use super::points_to::Carried;
 use super::typing::Contents;
-use super::value::{BytesBefore, Definition, Place, Slot, Sum, ValueIdx};
-use crate::limit;
+use super::value::{BytesBefore, Slot};
 use crate::types::layout::{Layout, ScalarKind, Shape};
-use crate::x86_64::abi::ARGUMENTS;
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A function's values, as far as they are known.
@@ -29,6 +26,8 @@ pub(crate) struct Dataflow {
     frames: Box<[FrameRun]>,
     held: Box<[Held]>,
     kept: Box<[Kept]>,
+    contents: Box<[Content]>,
+    details: Box<[Detail]>,
     facts: Box<[Fact]>,
     parts: Box<[Part]>,
     before: Box<[BytesBefore]>,
@@ -38,66 +37,6 @@ pub(crate) struct Dataflow {
     open_parameters: Box<[u8]>,
     /// True if what the function's callers pass went into it.
     pub(crate) is_given: bool,
-}
-
-/// Index of a value that is kept; 0 is one that nothing is known of.
-type KeptIdx = u32;
-
-/// A register of a run holds a value from one instruction on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Held {
-    run: u32,
-    register: u8,
-    from: u32,
-    value: KeptIdx,
-}
-
-/// From one instruction on the CFA is computed from this register.
-#[derive(Clone, Copy, Debug)]
-struct FrameRun {
-    from: u32,
-    register: Option<u8>,
-    value: KeptIdx,
-}
-
-/// A value, as far as it is known.
-#[derive(Debug)]
-pub(crate) struct Kept {
-    content: Content,
-    /// The facts that the debug information tells of it.
-    facts: Range<u32>,
-    parts: Range<u32>,
-    accesses: Accesses,
-    /// Accesses before where it points, where it points to bytes.
-    before: Range<u32>,
-    given: Option<Given>,
-    carried: Option<Carried>,
-}
-
-/// The function was entered with this value in a register, or with one that is so far from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Given {
-    pub(crate) register: u8,
-    pub(crate) distance: i64,
-}
-
-/// Accesses through a value at no distance from where it points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Accesses {
-    None,
-    /// So many bytes, and nothing else anywhere.
-    Only(u8),
-    Several,
-}
-
-impl Accesses {
-    fn with(self, displacement: i64, n_bytes: u8) -> Self {
-        match self {
-            Self::None if displacement == 0 => Self::Only(n_bytes),
-            Self::Only(known) if displacement == 0 && known == n_bytes => self,
-            _ => Self::Several,
-        }
-    }
 }
 
 impl Dataflow {
@@ -114,7 +53,7 @@ impl Dataflow {
         let into = |ip: u64| u32::try_from(ip.wrapping_sub(start)).unwrap_or(u32::MAX);
         let mut keeper = Keeper::new(graph, contents);
         let (held, frames, sums) = (keeper.held(), keeper.frames(), keeper.sums());
-        let Keeper { contents, kept, facts, parts, before, .. } = keeper;
+        let Keeper { contents, kept, table, details, facts, parts, before, .. } = keeper;
         Self {
             start,
             instructions: ips.map(into).collect(),
@@ -122,6 +61,8 @@ impl Dataflow {
             frames: frames.into(),
             held: held.into(),
             kept: kept.into(),
+            contents: table.into_contents(),
+            details: details.into(),
             facts: facts.into(),
             parts: parts.into(),
             before: before.into(),
@@ -139,12 +80,17 @@ impl Dataflow {
 
     /// About how much memory it takes.
     pub(crate) fn n_bytes(&self) -> usize {
+        // Facts of one variable follow each other, and share what it holds.
+        let n_said = self.facts.chunk_by(|a, b| Arc::ptr_eq(&a.content, &b.content)).count();
         size_of::<Self>()
+            + n_said * size_of::<Content>()
             + size_of_val(&*self.instructions)
             + size_of_val(&*self.runs)
             + size_of_val(&*self.frames)
             + size_of_val(&*self.held)
             + size_of_val(&*self.kept)
+            + size_of_val(&*self.contents)
+            + size_of_val(&*self.details)
             + size_of_val(&*self.facts)
             + size_of_val(&*self.parts)
             + size_of_val(&*self.before)
@@ -153,8 +99,13 @@ impl Dataflow {
     }
 
     /// Finds what is known of the value in a register before the instruction at `svma`.
-    pub(crate) fn value(&self, svma: Svma, number: u16) -> Option<&Kept> {
-        self.kept.get(self.kept_at(svma, number)? as usize)
+    fn value(&self, svma: Svma, number: u16) -> Option<Kept> {
+        self.kept.get(self.kept_at(svma, number)? as usize).copied()
+    }
+
+    /// Finds what is known of that value besides its content.
+    fn detail(&self, svma: Svma, number: u16) -> Option<&Detail> {
+        self.details.get(self.value(svma, number)?.detail as usize)
     }
 
     /// The place of that value among those that are kept.
@@ -178,19 +129,20 @@ impl Dataflow {
     /// Lists the accesses before where a register points at the instruction at `svma`, of a pointer to bytes of which there
     /// are several.
     pub(crate) fn before(&self, svma: Svma, number: u16) -> &[BytesBefore] {
-        let range = self.value(svma, number).map_or(0..0, |value| value.before.clone());
+        let range = self.detail(svma, number).map_or(0..0, |detail| detail.before.clone());
         self.before.get(range.start as usize..range.end as usize).unwrap_or_default()
     }
 
-    fn parts_of(&self, value: &Kept) -> &[Part] {
-        self.parts.get(value.parts.start as usize..value.parts.end as usize).unwrap_or_default()
+    fn parts_of(&self, detail: &Detail) -> &[Part] {
+        self.parts.get(detail.parts.start as usize..detail.parts.end as usize).unwrap_or_default()
     }
 
     /// Finds the content of a register, by its DWARF number, before the instruction at `svma`.
     pub(crate) fn register(&self, svma: Svma, number: u16) -> Content {
         let Some(value) = self.value(svma, number) else { return Content::Unknown };
-        let known = value.content.clone();
-        let facts = self.facts.get(value.facts.start as usize..value.facts.end as usize);
+        let known = self.contents.get(value.content as usize).cloned().unwrap_or(Content::Unknown);
+        let range = self.details.get(value.detail as usize).map_or(0..0, |it| it.facts.clone());
+        let facts = self.facts.get(range.start as usize..range.end as usize);
         let here = || facts.unwrap_or_default().iter().filter(|it| it.code.contains(&svma.0));
         let said = match all(here()) {
             // Of views that contradict each other that of the innermost scope.
@@ -216,18 +168,18 @@ impl Dataflow {
 
     /// Finds where a pointer to nothing known comes from that a register holds, if that may tell what it leads to.
     pub(crate) fn carried(&self, svma: Svma, number: u16) -> Option<Carried> {
-        self.value(svma, number)?.carried
+        self.detail(svma, number)?.carried
     }
 
     /// Finds the argument given to the function that a register holds before the instruction at `svma`.
     pub(crate) fn given(&self, svma: Svma, number: u8) -> Option<Given> {
-        self.value(svma, u16::from(number))?.given
+        self.detail(svma, u16::from(number))?.given
     }
 
     /// The variable that the debug information says is so far from where a register points, and how
     /// far into it that is: there, or else wherever the value is the same.
     pub(crate) fn part(&self, svma: Svma, number: u16, at: i64) -> Option<(Arc<Layout>, u64)> {
-        let parts = self.parts_of(self.value(svma, number)?);
+        let parts = self.parts_of(self.detail(svma, number)?);
         let around = || {
             let parts = parts.iter().filter(|part| !part.is_copy);
             parts.filter_map(|part| Some((part, part.into(at)?)))
@@ -247,12 +199,12 @@ impl Dataflow {
     /// The type of a variable that has the value of what a register points at, if that is all that is
     /// ever accessed through it.
     pub(crate) fn copied(&self, svma: Svma, number: u16, size: u64) -> Option<Arc<Layout>> {
-        let value = self.value(svma, number)?;
+        let detail = self.detail(svma, number)?;
         let mut copies =
-            self.parts_of(value).iter().filter(|part| part.is_copy && part.offset == 0);
+            self.parts_of(detail).iter().filter(|part| part.is_copy && part.offset == 0);
         let layout = Arc::clone(&copies.next().filter(|part| part.layout.size == size)?.layout);
         let is_same = |part: &Part| part.layout.fingerprint == layout.fingerprint;
-        let is_alone = match value.accesses {
+        let is_alone = match detail.accesses {
             Accesses::None => true,
             Accesses::Only(n_bytes) => u64::from(n_bytes) == size,
             Accesses::Several => false,
@@ -268,7 +220,7 @@ impl Dataflow {
         number: u16,
         (at, size): (i64, u64),
     ) -> Option<Arc<Layout>> {
-        let parts = self.parts_of(self.value(svma, number)?).iter();
+        let parts = self.parts_of(self.detail(svma, number)?).iter();
         let mut here = parts.filter(|part| part.offset == at && part.code.contains(&svma.0));
         let layout = Arc::clone(&here.next().filter(|part| part.layout.size == size)?.layout);
         here.all(|part| part.layout.fingerprint == layout.fingerprint).then_some(layout)
@@ -320,9 +272,9 @@ fn is_copied_word(content: &Content) -> bool {
 /// Tells whether it is said for other code only what an address is of, and nothing but its first part is certain.
 fn is_perhaps_part(known: &Content, svma: Svma, facts: &[Fact]) -> bool {
     let Content::Address(known) = known else { return false };
-    let is_whole = |fact: &Fact| matches!(&fact.content, Content::Address(said) if said.origin == known.origin);
+    let is_whole = |fact: &Fact| matches!(&*fact.content, Content::Address(said) if said.origin == known.origin);
     let is_part = |fact: &Fact| {
-        matches!(&fact.content, Content::Address(said)
+        matches!(&*fact.content, Content::Address(said)
             if said.origin != known.origin && said.offset == known.offset && known.contains(said))
     };
     let mut wholes = facts.iter().filter(|fact| is_whole(fact)).peekable();
@@ -331,199 +283,27 @@ fn is_perhaps_part(known: &Content, svma: Svma, facts: &[Fact]) -> bool {
         && facts.iter().any(is_part)
 }
 
-/// Sorts out what is kept.
-struct Keeper<'a> {
-    graph: &'a ValueGraph,
-    contents: Contents,
-    accesses: FxHashMap<ValueIdx, Accesses>,
-    accesses_before: FxHashMap<ValueIdx, Vec<BytesBefore>>,
-    known: FxHashMap<ValueIdx, KeptIdx>,
-    kept: Vec<Kept>,
-    facts: Vec<Fact>,
-    parts: Vec<Part>,
-    before: Vec<BytesBefore>,
-}
-
-impl<'a> Keeper<'a> {
-    fn new(graph: &'a ValueGraph, contents: Contents) -> Self {
-        let mut accesses: FxHashMap<ValueIdx, Accesses> = FxHashMap::default();
-        let mut accesses_before: FxHashMap<ValueIdx, Vec<BytesBefore>> = FxHashMap::default();
-        let tested = graph.kind_tested.iter().map(|value| graph.canonical(*value));
-        let tested: FxHashSet<ValueIdx> = tested.collect();
-        for (base, touched) in &graph.accesses {
-            let base = graph.canonical(*base);
-            if let Some(before) = BytesBefore::of(touched).filter(|_| tested.contains(&base)) {
-                let known = accesses_before.entry(base).or_default();
-                if known.len() < limit::MAX_SHAPE_ACCESSES && !known.contains(&before) {
-                    known.push(before);
-                }
-            }
-            if contents.parts.contains_key(&base) {
-                let known = accesses.entry(base).or_insert(Accesses::None);
-                *known = known.with(touched.displacement, touched.n_bytes);
-            }
-        }
-        let content = Content::Unknown;
-        let none = Accesses::None;
-        let unknown = Kept {
-            content,
-            facts: 0..0,
-            parts: 0..0,
-            accesses: none,
-            before: 0..0,
-            given: None,
-            carried: None,
-        };
-        Self {
-            graph,
-            contents,
-            accesses,
-            accesses_before,
-            known: FxHashMap::default(),
-            kept: vec![unknown],
-            facts: Vec::new(),
-            parts: Vec::new(),
-            before: Vec::new(),
-        }
-    }
-
-    /// Keeps what is known of a value.
-    fn keep(&mut self, value: ValueIdx) -> KeptIdx {
-        let value = self.graph.canonical(value);
-        if let Some(known) = self.known.get(&value) {
-            return *known;
-        }
-        let (first_fact, first_part) = (self.facts.len() as u32, self.parts.len() as u32);
-        if !self.graph.is_count(value) {
-            let facts = self.contents.facts.remove(&value).unwrap_or_default();
-            self.facts.extend(facts.into_iter().filter(|fact| fact.standing == Standing::Own));
-        }
-        self.parts.extend(self.contents.parts.remove(&value).unwrap_or_default());
-        let content = self.contents.take(value);
-        let (facts, parts) =
-            (first_fact..self.facts.len() as u32, first_part..self.parts.len() as u32);
-        let given = self.given(value);
-        let carried = self.contents.carried.get(&value).copied();
-        let is_unknown = content == Content::Unknown && given.is_none() && carried.is_none();
-        let kept = if is_unknown && facts.is_empty() && parts.is_empty() {
-            0
-        } else {
-            let accesses = self.accesses.get(&value).copied().unwrap_or(Accesses::None);
-            let before = self.keep_before(value, &content);
-            self.kept.push(Kept { content, facts, parts, accesses, before, given, carried });
-            self.kept.len() as u32 - 1
-        };
-        self.known.insert(value, kept);
-        kept
-    }
-
-    /// Keeps the accesses before where a value points, if that is bytes, the last byte before is tested for a kind, and there
-    /// are several, all of which are known.
-    fn keep_before(&mut self, value: ValueIdx, content: &Content) -> Range<u32> {
-        let first = self.before.len() as u32;
-        let is_of_bytes = matches!(content, Content::Address(address) if address.is_erased());
-        let accesses = self.accesses_before.get(&value).filter(|_| is_of_bytes);
-        let accesses = accesses.filter(|it| (3..limit::MAX_SHAPE_ACCESSES).contains(&it.len()));
-        self.before.extend(accesses.into_iter().flatten());
-        first..self.before.len() as u32
-    }
-
-    /// Finds the function's argument that a value is, if it is one.
-    fn given(&self, mut value: ValueIdx) -> Option<Given> {
-        let mut distance: i64 = 0;
-        for _ in 0..limit::MAX_PASSED_ON {
-            match self.graph.definition(value)? {
-                Definition::Parameter { register } => {
-                    let register = *register;
-                    return ARGUMENTS.contains(&register).then_some(Given { register, distance });
-                }
-                Definition::Sum(Sum { base: Some(base), index: None, displacement, .. }) => {
-                    distance = distance.wrapping_add(*displacement);
-                    value = *base;
-                }
-                _ => return None,
-            }
-        }
-        None
-    }
-
-    /// Lists what registers hold in each run; not those of which nothing is known anywhere in it.
-    fn held(&mut self) -> Vec<Held> {
-        let graph = self.graph;
-        let mut held: Vec<Held> = Vec::new();
-        let mut hold = |(run, place): (u32, Place), from, value| {
-            if let Place::Register(register) = place {
-                held.push(Held { run, register, from, value: self.keep(value) });
-            }
-        };
-        for (place, value) in graph.entries() {
-            hold(place, 0, value);
-        }
-        for (place, writes) in graph.writes() {
-            for (at, value) in writes {
-                hold(place, at + 1, *value);
-            }
-        }
-        held.sort_unstable();
-        let groups = held.chunk_by(|a, b| (a.run, a.register) == (b.run, b.register));
-        groups.filter(|group| group.iter().any(|held| held.value != 0)).flatten().copied().collect()
-    }
-
-    /// Keeps what is said of sums, with the values that they are of.
-    fn sums(&mut self) -> Vec<(SumFact, [KeptIdx; 2])> {
-        let facts = std::mem::take(&mut self.contents.sums).into_iter();
-        facts
-            .map(|(fact, values)| {
-                let values = values.map(|values| values.map(|value| self.keep(value)));
-                (fact, values.unwrap_or_default())
-            })
-            .collect()
-    }
-
-    fn frames(&mut self) -> Vec<FrameRun> {
-        let graph = self.graph;
-        let mut runs = Vec::new();
-        let mut last = None;
-        for (at, rule) in graph.frames.iter().enumerate() {
-            if last.replace(rule) == Some(rule) {
-                continue;
-            }
-            let found = graph.frame_of(*rule);
-            let value = found.and_then(|(_, value)| value).map_or(0, |value| self.keep(value));
-            let register = found.map(|(register, _)| register);
-            runs.push(FrameRun { from: at as u32, register, value });
-        }
-        runs
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataflow::doubt::Standing;
     use crate::types::sample::{number, structure};
+    use std::ops::Range;
 
     /// Makes a flow that knows what register 0 holds at 0x1000 to 0x1003.
     fn flow(content: Content, facts: Vec<Fact>, parts: Vec<Part>) -> Dataflow {
         let n = |len: usize| 0..len as u32;
         let (of_facts, of_parts) = (n(facts.len()), n(parts.len()));
-        let accesses = Accesses::None;
-        let (before, given) = (0..0, None);
-        let kept = Kept {
-            content,
-            facts: of_facts,
-            parts: of_parts,
-            accesses,
-            before,
-            given,
-            carried: None,
-        };
+        let detail = Detail { facts: of_facts, parts: of_parts, ..Detail::default() };
         Dataflow {
             start: 0x1000,
             instructions: Box::new([0, 1, 2, 3]),
             runs: Box::new([0]),
             frames: Box::new([FrameRun { from: 0, register: None, value: 0 }]),
             held: Box::new([Held { run: 0, register: 0, from: 0, value: 0 }]),
-            kept: Box::new([kept]),
+            kept: Box::new([Kept::default()]),
+            contents: Box::new([content]),
+            details: Box::new([detail]),
             facts: facts.into(),
             parts: parts.into(),
             ..Dataflow::default()
@@ -546,7 +326,7 @@ mod tests {
         let address =
             |layout: &Arc<Layout>| Content::Address(Address::object(Arc::clone(layout), 0, None));
         let fact = |layout, code: Range<u64>| Fact {
-            content: address(layout),
+            content: Arc::new(address(layout)),
             code,
             depth: 0,
             standing: Standing::Own,
