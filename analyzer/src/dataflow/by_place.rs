@@ -1,6 +1,6 @@
 //! Numbers that are kept by a run of instructions and a place in it.
 
-use super::value::Place;
+use super::value::{Frame, Place, Slot};
 use crate::limit;
 use crate::x86_64::abi::N_GENERAL_REGISTERS;
 use rustc_hash::FxHashMap;
@@ -8,32 +8,38 @@ use rustc_hash::FxHashMap;
 /// In place of a number: there is none.
 const NONE: u32 = u32::MAX;
 
-/// Numbers by run and place. Registers, which nearly all are about, are found without hashing.
+/// Numbers by run and place. Registers, which nearly all are about, are found without hashing; most others are places in
+/// the frame, of which run and offset are one number.
 #[derive(Debug, Default)]
 pub(super) struct ByPlace {
     registers: Vec<u32>,
+    slots: FxHashMap<u64, u32>,
     others: FxHashMap<(u32, Place), u32>,
 }
 
 impl ByPlace {
     pub(super) fn new(n_runs: usize) -> Self {
         let n_runs = if n_runs > limit::MAX_DENSE_RUNS { 0 } else { n_runs };
-        Self { registers: vec![NONE; n_runs * N_GENERAL_REGISTERS], others: FxHashMap::default() }
+        Self { registers: vec![NONE; n_runs * N_GENERAL_REGISTERS], ..Self::default() }
     }
 
     pub(super) fn get(&self, run: u32, place: Place) -> Option<u32> {
         if let Some(known) = at(run, place).and_then(|at| self.registers.get(at)) {
             return (*known != NONE).then_some(*known);
         }
-        self.others.get(&(run, place)).copied()
+        match slot_key(run, place) {
+            Some(key) => self.slots.get(&key).copied(),
+            None => self.others.get(&(run, place)).copied(),
+        }
     }
 
     pub(super) fn insert(&mut self, run: u32, place: Place, number: u32) {
-        match at(run, place).and_then(|at| self.registers.get_mut(at)) {
-            Some(known) => *known = number,
-            None => {
-                self.others.insert((run, place), number);
-            }
+        if let Some(known) = at(run, place).and_then(|at| self.registers.get_mut(at)) {
+            *known = number;
+        } else if let Some(key) = slot_key(run, place) {
+            self.slots.insert(key, number);
+        } else {
+            self.others.insert((run, place), number);
         }
     }
 
@@ -44,7 +50,11 @@ impl ByPlace {
             let place = Place::Register((at % N_GENERAL_REGISTERS) as u8);
             (((at / N_GENERAL_REGISTERS) as u32, place), *number)
         });
-        registers.chain(self.others.iter().map(|(place, number)| (*place, *number)))
+        let slots = self.slots.iter().map(|(key, number)| {
+            let (run, offset) = ((key >> 32) as u32, i64::from((*key as u32).cast_signed()));
+            ((run, Place::Slot(Slot { frame: Frame::Cfa, offset })), *number)
+        });
+        registers.chain(slots).chain(self.others.iter().map(|(place, number)| (*place, *number)))
     }
 }
 
@@ -58,18 +68,29 @@ fn at(run: u32, place: Place) -> Option<usize> {
     }
 }
 
+/// The run and the offset of a place in the frame, where that is counted from the CFA and not too far from it.
+fn slot_key(run: u32, place: Place) -> Option<u64> {
+    let Place::Slot(Slot { frame: Frame::Cfa, offset }) = place else { return None };
+    let offset = i32::try_from(offset).ok()?;
+    Some(u64::from(run) << 32 | u64::from(offset.cast_unsigned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataflow::value::{Frame, Slot};
 
     #[test]
     fn every_place_has_a_number_of_its_own() {
         for n_runs in [3, limit::MAX_DENSE_RUNS + 1] {
             let mut numbers = ByPlace::new(n_runs);
-            let slot = Place::Slot(Slot { frame: Frame::Cfa, offset: -8 });
+            let slot = |frame, offset| Place::Slot(Slot { frame, offset });
+            let far = i64::from(i32::MIN) - 8;
+            let slots =
+                [(Frame::Cfa, -8), (Frame::Cfa, 8), (Frame::Cfa, far), (Frame::Register(6), -8)]
+                    .map(|(frame, offset)| slot(frame, offset));
             let registers = [0, 1, 15, 16, 255].map(Place::Register);
-            let places = [slot, Place::Lane { register: 0, lane: 0 }].into_iter().chain(registers);
+            let places =
+                [Place::Lane { register: 0, lane: 0 }].into_iter().chain(slots).chain(registers);
             let all = (0..3).flat_map(|run| places.clone().map(move |place| (run, place)));
             let mut expected: Vec<((u32, Place), u32)> = all.zip(0..).collect();
             for ((run, place), number) in &expected {

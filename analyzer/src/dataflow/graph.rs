@@ -6,6 +6,7 @@ use super::by_place::ByPlace;
 use super::call_effect::CallEffects;
 use super::transfer::Transfer;
 use super::value::{Call, Definition, Depth, Frame, Place, Slot, Store, Sum, Touched, ValueIdx};
+use super::write::Writes;
 use crate::dwarf::code::frame::FrameRule;
 use crate::dwarf::variable::location::Base;
 use crate::limit;
@@ -37,9 +38,8 @@ pub(crate) struct ValueGraph {
     pub(crate) frames: Vec<FrameRule>,
     pub(super) aligned_stack: AlignedStack,
     pub(crate) definitions: Vec<Definition>,
-    /// Values that a place is set to in a run, each with its instruction, in order; `written` tells which of these
-    /// lists is whose.
-    writes: Vec<Vec<(u32, ValueIdx)>>,
+    /// All that places are set to in runs; `written` tells which of these is whose.
+    writes: Vec<Writes>,
     written: ByPlace,
     /// The values of entries.
     entries: ByPlace,
@@ -158,13 +158,10 @@ impl ValueGraph {
         };
         let writes = self.written.get(run, place).and_then(|of| self.writes.get_mut(of as usize));
         match writes {
-            Some(writes) => match writes.last_mut() {
-                Some((last, known)) if *last == at => *known = value,
-                _ => writes.push((at, value)),
-            },
+            Some(writes) => writes.add(at, value),
             None => {
                 self.written.insert(run, place, self.writes.len() as u32);
-                self.writes.push(vec![(at, value)]);
+                self.writes.push(Writes::One((at, value)));
             }
         }
     }
@@ -172,7 +169,7 @@ impl ValueGraph {
     /// Returns the values that `place` is set to in a run, in the order of the instructions.
     fn writes_of(&self, run: u32, place: Place) -> &[(u32, ValueIdx)] {
         let writes = self.written.get(run, place).and_then(|of| self.writes.get(of as usize));
-        writes.map_or(&[], |writes| writes)
+        writes.map_or(&[], Writes::as_slice)
     }
 
     /// Returns the value that `place` holds before the instruction at `at`.
@@ -263,7 +260,7 @@ impl ValueGraph {
 
     /// Lists what places are set to in each run: the instructions and the values.
     pub(crate) fn writes(&self) -> impl Iterator<Item = ((u32, Place), &[(u32, ValueIdx)])> {
-        let writes = |of: u32| self.writes.get(of as usize).map_or(&[][..], |writes| writes);
+        let writes = |of: u32| self.writes.get(of as usize).map_or(&[][..], Writes::as_slice);
         self.written.iter().map(move |(place, of)| (place, writes(of)))
     }
 

@@ -47,6 +47,7 @@ mod typing;
 mod value;
 mod vector;
 mod worklist;
+mod write;
 
 pub(crate) use argument_sum::{ArgumentSum, ArgumentSums, Derived};
 pub(crate) use arm::{Arms, Use};
