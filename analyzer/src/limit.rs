@@ -229,7 +229,7 @@ pub const MAX_PROLOGUE: usize = 32;
 pub const MAX_CANDIDATES: usize = 8;
 
 /// Nested scopes (inlined calls, blocks) around one instruction.
-pub const MAX_SCOPE_DEPTH: usize = 256;
+pub const MAX_SCOPE_DEPTH: u32 = 256;
 
 /// Code ranges of one scope: a block that the compiler scattered has some tens.
 pub const MAX_SCOPE_RANGES: usize = 1 << 10;

@@ -112,27 +112,39 @@ mod tests {
     #[test]
     fn contents_are_shared_by_those_that_nothing_tells_apart() {
         let int: Arc<Layout> = number("int", 4);
+        // It is equal, but described by another entry.
         let twin = number("int", 4);
-        let object = |layout: &Arc<Layout>, at: i64, name: Option<&Arc<str>>| {
-            let name = name.map(|name| PointerName::Variable(Arc::clone(name)));
-            Content::Address(Address::object(Arc::clone(layout), at, name))
-        };
         let name: Arc<str> = "p".into();
+        let address = || Address::object(Arc::clone(&int), 0, None);
+        let of = |origin| Address::of(origin, Offset::exact(0));
+        let named = |name| Address { name: Some(name), ..address() };
         let contents = || {
-            let doubted = Address::object(Arc::clone(&int), 0, None).doubted(Doubt::Which);
-            [
+            let addresses = [
+                address(),
+                Address::object(Arc::clone(&int), 4, None),
+                Address::object(Arc::clone(&twin), 0, None),
+                Address { offset: address().offset.stepped(4), ..address() },
+                Address { standing: Standing::Aside, ..address() },
+                address().doubted(Doubt::Which),
+                named(PointerName::Variable(Arc::clone(&name))),
+                named(PointerName::Member(Arc::clone(&int), 0)),
+                named(PointerName::Member(Arc::clone(&int), 4)),
+                named(PointerName::Member(Arc::clone(&twin), 0)),
+                of(Origin::Static),
+                of(Origin::Thread),
+                of(Origin::Frame(Frame::Cfa)),
+                of(Origin::Frame(Frame::Register(6))),
+            ];
+            let others = [
                 Content::Unknown,
+                Content::Bottom,
+                Content::Distance,
                 Content::Top,
                 Content::Constant(4),
                 Content::Constant(5),
                 Content::Number(Congruence::exact(4)),
-                object(&int, 0, None),
-                object(&int, 4, None),
-                object(&int, 0, Some(&name)),
-                // It is equal, but described by another entry.
-                object(&twin, 0, None),
-                Content::Address(doubted),
-            ]
+            ];
+            others.into_iter().chain(addresses.map(Content::Address)).collect::<Vec<_>>()
         };
         let mut table = ContentTable::new();
         for _ in 0..2 {

@@ -17,7 +17,7 @@ pub(crate) struct FrameVariable {
     pub(crate) code: Range<u64>,
     pub(crate) layout: Arc<Layout>,
     pub(crate) name: Arc<str>,
-    pub(crate) depth: usize,
+    pub(crate) depth: u32,
     /// It is what is passed by reference: the pointer itself has no name.
     pub(crate) is_reference: bool,
 }
@@ -145,7 +145,7 @@ mod tests {
     use crate::types::sample::structure;
     use proptest::prelude::*;
 
-    fn variable(base: u8, offset: i64, n_bytes: u64, code: u64, depth: usize) -> FrameVariable {
+    fn variable(base: u8, offset: i64, n_bytes: u64, code: u64, depth: u32) -> FrameVariable {
         let frame = if base == 0 { Frame::Cfa } else { Frame::Register(base) };
         FrameVariable {
             slot: Slot { frame, offset },
@@ -161,7 +161,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_tree_finds_what_looking_at_all_finds(
-            all in prop::collection::vec((0u8..3, -40i64..40, 0u64..30, 0u64..3, 0usize..4), 0..40),
+            all in prop::collection::vec((0u8..3, -40i64..40, 0u64..30, 0u64..3, 0u32..4), 0..40),
             asked in (0u8..3, -50i64..60, 0u64..3),
         ) {
             let all: Vec<FrameVariable> =

@@ -210,12 +210,7 @@ impl<'a> Keeper<'a> {
                 hold(place, at + 1, *value);
             }
         }
-        held.sort_unstable();
-        let groups = held.chunk_by(|a, b| (a.run, a.register) == (b.run, b.register));
-        let known = groups.filter(|group| group.iter().any(|held| held.value != 0));
-        let mut held: Vec<Held> = known.flatten().copied().collect();
-        held.dedup_by_key(|held| (held.run, held.register, held.value));
-        held
+        told(held)
     }
 
     /// Keeps what is said of sums, with the values that they are of.
@@ -246,6 +241,16 @@ impl<'a> Keeper<'a> {
     }
 }
 
+/// The values of registers that are known anywhere in their run, in order, each once while it stays.
+fn told(mut held: Vec<Held>) -> Vec<Held> {
+    held.sort_unstable();
+    let groups = held.chunk_by(|a, b| (a.run, a.register) == (b.run, b.register));
+    let known = groups.filter(|group| group.iter().any(|held| held.value != 0));
+    let mut told: Vec<Held> = known.flatten().copied().collect();
+    told.dedup_by_key(|held| (held.run, held.register, held.value));
+    told
+}
+
 /// The part of a list that begins at `first`; where it is empty, that at the list's beginning.
 fn from<T>(list: &[T], first: usize) -> Range<u32> {
     if first < list.len() { first as u32..list.len() as u32 } else { 0..0 }
@@ -255,4 +260,29 @@ fn from<T>(list: &[T], first: usize) -> Range<u32> {
 fn push<T>(list: &mut Vec<T>, item: T) -> u32 {
     list.push(item);
     list.len() as u32 - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_register_is_told_of_where_its_value_changes() {
+        let held = |(run, register, from, value)| Held { run, register, from, value };
+        let all = [
+            (1, 0, 0, 5),
+            (0, 2, 0, 5),
+            (0, 1, 0, 5),
+            (0, 1, 3, 5),
+            (0, 1, 7, 0),
+            (0, 1, 9, 5),
+            // Of this one nothing is known in the first run.
+            (0, 3, 0, 0),
+            (0, 3, 4, 0),
+            (1, 3, 0, 6),
+        ];
+        let expected =
+            [(0, 1, 0, 5), (0, 1, 7, 0), (0, 1, 9, 5), (0, 2, 0, 5), (1, 0, 0, 5), (1, 3, 0, 6)];
+        assert_eq!(told(all.map(held).into()), expected.map(held));
+    }
 }

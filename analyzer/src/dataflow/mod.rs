@@ -415,12 +415,7 @@ impl Typing<'_, '_> {
             let value = self.graph.canonical(value);
             let facts = self.contents.facts.entry(value).or_default();
             if facts.len() < limit::MAX_FACTS_A_VALUE {
-                facts.push(Fact {
-                    content,
-                    code: code.clone(),
-                    depth: known.depth as u32,
-                    standing,
-                });
+                facts.push(Fact { content, code: code.clone(), depth: known.depth, standing });
             }
         }
     }

@@ -13,6 +13,7 @@ use super::value::{BytesBefore, Slot};
 use crate::types::layout::{Layout, ScalarKind, Shape};
 use crate::x86_64::function::FunctionCode;
 use dataspace_proto::address::Svma;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// A function's values, as far as they are known.
@@ -35,6 +36,8 @@ pub(crate) struct Dataflow {
     sums: Box<[(SumFact, [KeptIdx; 2])]>,
     frame: FrameVariables,
     open_parameters: Box<[u8]>,
+    /// About how much memory it takes.
+    n_bytes: usize,
     /// True if what the function's callers pass went into it.
     pub(crate) is_given: bool,
 }
@@ -54,7 +57,7 @@ impl Dataflow {
         let mut keeper = Keeper::new(graph, contents);
         let (held, frames, sums) = (keeper.held(), keeper.frames(), keeper.sums());
         let Keeper { contents, kept, table, details, facts, parts, before, .. } = keeper;
-        Self {
+        let mut kept = Self {
             start,
             instructions: ips.map(into).collect(),
             runs: graph.run_starts().collect(),
@@ -69,8 +72,11 @@ impl Dataflow {
             frame: contents.frame,
             sums: sums.into(),
             open_parameters: open_parameters.into(),
+            n_bytes: 0,
             is_given: false,
-        }
+        };
+        kept.n_bytes = kept.count_bytes();
+        kept
     }
 
     /// The registers whose content at the function's entry is used and not known.
@@ -79,11 +85,14 @@ impl Dataflow {
     }
 
     /// About how much memory it takes.
-    pub(crate) fn n_bytes(&self) -> usize {
-        // Facts of one variable follow each other, and share what it holds.
-        let n_said = self.facts.chunk_by(|a, b| Arc::ptr_eq(&a.content, &b.content)).count();
+    pub(crate) const fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
+    fn count_bytes(&self) -> usize {
+        let said: FxHashSet<_> = self.facts.iter().map(|fact| Arc::as_ptr(&fact.content)).collect();
         size_of::<Self>()
-            + n_said * size_of::<Content>()
+            + said.len() * size_of::<Content>()
             + size_of_val(&*self.instructions)
             + size_of_val(&*self.runs)
             + size_of_val(&*self.frames)
@@ -301,9 +310,9 @@ mod tests {
             runs: Box::new([0]),
             frames: Box::new([FrameRun { from: 0, register: None, value: 0 }]),
             held: Box::new([Held { run: 0, register: 0, from: 0, value: 0 }]),
-            kept: Box::new([Kept::default()]),
+            kept: Box::new([Kept { content: 0, detail: 1 }]),
             contents: Box::new([content]),
-            details: Box::new([detail]),
+            details: Box::new([Detail::default(), detail]),
             facts: facts.into(),
             parts: parts.into(),
             ..Dataflow::default()
@@ -313,10 +322,22 @@ mod tests {
     #[test]
     fn all_that_is_kept_takes_its_bytes() {
         let part = |at| Part { offset: at, layout: number("int", 4), code: 0..1, is_copy: false };
-        let n_bytes = |n_parts| {
-            flow(Content::Unknown, Vec::new(), (0..n_parts).map(part).collect()).n_bytes()
+        let fact = |content: &Arc<Content>| Fact {
+            content: Arc::clone(content),
+            code: 0..1,
+            depth: 0,
+            standing: Standing::Own,
         };
-        assert_eq!(n_bytes(3) - n_bytes(0), 3 * size_of::<Part>());
+        let n_bytes = |facts: Vec<Fact>, n_parts: i64| {
+            let parts = (0..n_parts).map(part).collect();
+            flow(Content::Unknown, facts, parts).count_bytes()
+        };
+        let nothing = n_bytes(Vec::new(), 0);
+        assert_eq!(n_bytes(Vec::new(), 3) - nothing, 3 * size_of::<Part>());
+        let (one, other) = (Arc::new(Content::Top), Arc::new(Content::Top));
+        let facts = vec![fact(&one), fact(&other), fact(&one)];
+        let of_facts = 3 * size_of::<Fact>() + 2 * size_of::<Content>();
+        assert_eq!(n_bytes(facts, 0) - nothing, of_facts, "one content is said twice");
     }
 
     #[test]

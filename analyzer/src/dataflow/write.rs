@@ -29,3 +29,23 @@ impl Writes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_instruction_sets_last_counts() {
+        let write = |(at, value)| (at, ValueIdx(value));
+        let mut writes = Writes::One(write((3, 1)));
+        for (added, expected) in [
+            ((3, 2), vec![(3, 2)]),
+            ((5, 3), vec![(3, 2), (5, 3)]),
+            ((5, 4), vec![(3, 2), (5, 4)]),
+            ((8, 4), vec![(3, 2), (5, 4), (8, 4)]),
+        ] {
+            writes.add(added.0, ValueIdx(added.1));
+            assert_eq!(writes.as_slice(), expected.into_iter().map(write).collect::<Vec<_>>());
+        }
+    }
+}

@@ -242,7 +242,7 @@ struct FunctionWalk<'a> {
     unit_idx: UnitIdx,
     unit: &'a ParsedUnit,
     frame_base: FrameBase,
-    found: Vec<(gimli::UnitOffset, usize, RangedParts)>,
+    found: Vec<(gimli::UnitOffset, u32, RangedParts)>,
     calls: Vec<(Svma, DieRef)>,
     n_places_left: usize,
     n_ranges_left: usize,
@@ -269,7 +269,7 @@ impl FunctionWalk<'_> {
         &mut self,
         node: gimli::EntriesTreeNode<'_, '_, Reader>,
         code: &[Range<u64>],
-        depth: usize,
+        depth: u32,
     ) {
         let mut children = node.children();
         while let Ok(Some(child)) = children.next() {
@@ -303,7 +303,7 @@ impl FunctionWalk<'_> {
         ranges.into_iter().map(|range| range.begin..range.end).collect()
     }
 
-    fn add(&mut self, entry: &Entry, code: &[Range<u64>], depth: usize) {
+    fn add(&mut self, entry: &Entry, code: &[Range<u64>], depth: u32) {
         let Some(value) = entry.attr_value(gimli::DW_AT_location) else { return };
         if self.n_places_left == 0 {
             return;

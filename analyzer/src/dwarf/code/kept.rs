@@ -85,7 +85,7 @@ pub(crate) struct LocatedVariable {
     pub(crate) name: Arc<str>,
     pub(crate) type_die: DieRef,
     /// Number of scopes around it: inner ones hide outer ones.
-    pub(crate) depth: usize,
+    pub(crate) depth: u32,
     /// The places of its parts, for each range of code.
     pub(crate) places: Vec<(Range<u64>, VariablePart)>,
 }
