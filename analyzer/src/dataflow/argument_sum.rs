@@ -170,6 +170,16 @@ pub(crate) struct ArgumentSums {
     of: FxHashMap<ValueIdx, Derived>,
 }
 
+/// Drops what is done with the values: here only how they come about is asked.
+fn forget_uses(graph: &mut ValueGraph) {
+    graph.stores = Vec::new();
+    graph.frame_stores = Vec::new();
+    graph.accesses = Vec::new();
+    graph.counted = Vec::new();
+    graph.compared = Vec::new();
+    graph.returned = Vec::new();
+}
+
 impl ArgumentSums {
     /// The values of a function; `None` where they are too many.
     pub(crate) fn of(
@@ -178,7 +188,8 @@ impl ArgumentSums {
         effects: &CallEffects,
     ) -> Option<Self> {
         let rules = super::frame_rules(function, frames);
-        let graph = ValueGraph::of(function, rules, effects, Depth::Named)?;
+        let mut graph = ValueGraph::of(function, rules, effects, Depth::Named)?;
+        forget_uses(&mut graph);
         let (inputs, of) = (FxHashMap::default(), FxHashMap::default());
         Some(Self { function: Arc::clone(function), graph, inputs, of })
     }

@@ -9,11 +9,11 @@ use rustc_hash::FxHashMap;
 const NONE: u32 = u32::MAX;
 
 /// Numbers by run and place. Registers, which nearly all are about, are found without hashing; most others are places in
-/// the frame, of which run and offset are one number.
+/// the frame, which take little room by run and offset.
 #[derive(Debug, Default)]
 pub(super) struct ByPlace {
     registers: Vec<u32>,
-    slots: FxHashMap<u64, u32>,
+    slots: FxHashMap<(u32, i32), u32>,
     others: FxHashMap<(u32, Place), u32>,
 }
 
@@ -50,9 +50,9 @@ impl ByPlace {
             let place = Place::Register((at % N_GENERAL_REGISTERS) as u8);
             (((at / N_GENERAL_REGISTERS) as u32, place), *number)
         });
-        let slots = self.slots.iter().map(|(key, number)| {
-            let (run, offset) = ((key >> 32) as u32, i64::from((*key as u32).cast_signed()));
-            ((run, Place::Slot(Slot { frame: Frame::Cfa, offset })), *number)
+        let slots = self.slots.iter().map(|((run, offset), number)| {
+            let slot = Slot { frame: Frame::Cfa, offset: (*offset).into() };
+            ((*run, Place::Slot(slot)), *number)
         });
         registers.chain(slots).chain(self.others.iter().map(|(place, number)| (*place, *number)))
     }
@@ -69,10 +69,9 @@ fn at(run: u32, place: Place) -> Option<usize> {
 }
 
 /// The run and the offset of a place in the frame, where that is counted from the CFA and not too far from it.
-fn slot_key(run: u32, place: Place) -> Option<u64> {
+fn slot_key(run: u32, place: Place) -> Option<(u32, i32)> {
     let Place::Slot(Slot { frame: Frame::Cfa, offset }) = place else { return None };
-    let offset = i32::try_from(offset).ok()?;
-    Some(u64::from(run) << 32 | u64::from(offset.cast_unsigned()))
+    Some((run, offset.try_into().ok()?))
 }
 
 #[cfg(test)]

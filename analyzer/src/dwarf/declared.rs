@@ -126,7 +126,7 @@ impl DeclaredFunctions {
         let located = |(register, (name, of)): (&u8, &'static (&str, Type))| {
             let place = VariablePlace::Entry(u16::from(*register));
             let whole = VariablePart { place, offset: 0, n_bytes: None };
-            let places = vec![(start.0..end.0, whole)];
+            let places = Box::new([(start.0..end.0, whole)]);
             LocatedVariable { name: (*name).into(), type_die: unit.entry(of), depth: 0, places }
         };
         Some(FunctionScope {

@@ -20,7 +20,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct FunctionCode {
     /// By address. What does not decode is in it, so that boundaries are known.
-    instructions: Vec<Instruction>,
+    instructions: Box<[Instruction]>,
     /// Start of each instruction's predecessors in `predecessors`, and one end more.
     offsets: Vec<u32>,
     predecessors: Vec<Predecessor>,
@@ -74,6 +74,7 @@ impl FunctionCode {
             entrance.is_unknown |= n > limit::MAX_PREDECESSORS || n == 0 && !entrance.is_any();
         }
         offsets.push(predecessors.len() as u32);
+        let instructions = instructions.into();
         Self { instructions, offsets, predecessors, entrances, table_reads: Vec::new() }
     }
 

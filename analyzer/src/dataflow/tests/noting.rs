@@ -60,7 +60,7 @@ fn only_a_variable_that_is_all_of_what_was_read_is_noted_as_a_copy_of_it() {
         name: "variable".into(),
         type_die,
         depth: 1,
-        places: vec![(0x1004..0x1005, VariablePart { place, offset, n_bytes: None })],
+        places: Box::new([(0x1004..0x1005, VariablePart { place, offset, n_bytes: None })]),
     };
     let variables = cases.map(variable).into();
     let scope = FunctionScope { variables, ..FunctionScope::default() };
@@ -101,7 +101,7 @@ fn a_variable_at_a_sum_of_registers_is_found_by_any_code_that_computes_it() {
         name: "variable".into(),
         type_die,
         depth: 1,
-        places: vec![(0x1000..0x1009, VariablePart { place, offset: 0, n_bytes: None })],
+        places: Box::new([(0x1000..0x1009, VariablePart { place, offset: 0, n_bytes: None })]),
     };
     let variables = [sum(24, true), sum(8, true), sum(23, true)].map(variable).into();
     let scope = FunctionScope { variables, ..FunctionScope::default() };
@@ -150,7 +150,7 @@ fn what_is_said_of_the_sum_of_two_values_is_true_of_them_elsewhere() {
         name: "variable".into(),
         type_die,
         depth: 1,
-        places: vec![(0x1000..0x1004, VariablePart { place, offset: 0, n_bytes: None })],
+        places: Box::new([(0x1000..0x1004, VariablePart { place, offset: 0, n_bytes: None })]),
     };
     let scope = FunctionScope { variables: [variable].into(), ..FunctionScope::default() };
     let mut around = Surroundings {

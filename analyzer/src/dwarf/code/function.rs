@@ -224,6 +224,8 @@ impl DebugInfo {
         function.calls.sort_unstable_by_key(|(return_address, die)| {
             (*return_address, die.unit, die.offset.0)
         });
+        function.calls.shrink_to_fit();
+        function.variables.reserve_exact(walk.found.len());
         for (offset, depth, places) in walk.found {
             let variable = DieRef { unit: unit_idx, offset };
             if let (Some(name), Some(type_die)) = self.name_and_type(variable) {
@@ -234,7 +236,7 @@ impl DebugInfo {
     }
 }
 
-type RangedParts = Vec<(Range<u64>, VariablePart)>;
+type RangedParts = Box<[(Range<u64>, VariablePart)]>;
 
 /// One walk over a function's entries.
 struct FunctionWalk<'a> {
@@ -331,7 +333,7 @@ impl FunctionWalk<'_> {
         places.truncate(self.n_places_left);
         self.n_places_left -= places.len();
         if !places.is_empty() {
-            self.found.push((entry.offset(), depth, places));
+            self.found.push((entry.offset(), depth, places.into()));
         }
     }
 

@@ -87,7 +87,7 @@ pub(crate) struct LocatedVariable {
     /// Number of scopes around it: inner ones hide outer ones.
     pub(crate) depth: u32,
     /// The places of its parts, for each range of code.
-    pub(crate) places: Vec<(Range<u64>, VariablePart)>,
+    pub(crate) places: Box<[(Range<u64>, VariablePart)]>,
 }
 
 impl LocatedVariable {
