@@ -173,7 +173,6 @@ pub(crate) struct ArgumentSums {
 /// Drops what is done with the values: here only how they come about is asked.
 fn forget_uses(graph: &mut ValueGraph) {
     graph.stores = Vec::new();
-    graph.frame_stores = Vec::new();
     graph.accesses = Vec::new();
     graph.counted = Vec::new();
     graph.compared = Vec::new();

@@ -111,7 +111,7 @@ impl<'a> Keeper<'a> {
                 }
             }
             if contents.parts.contains_key(&base) {
-                let known = accesses.entry(base).or_insert(Accesses::None);
+                let known = accesses.entry(base).or_default();
                 *known = known.with(touched.displacement, touched.n_bytes);
             }
         }
