@@ -151,11 +151,15 @@ impl Sample {
     /// Tells whether user code was interrupted, as the mode tells or, where that does not, the IP.
     #[must_use]
     pub const fn is_user(&self) -> bool {
-        match self.mode {
-            CpuMode::User => true,
-            CpuMode::Kernel | CpuMode::Guest | CpuMode::Other => false,
-            CpuMode::Unknown => self.ip.is_user(),
-        }
+        matches!(self.mode, CpuMode::User)
+            || (matches!(self.mode, CpuMode::Unknown) && self.is_user_by_ip())
+    }
+
+    /// Few recordings do not tell the mode.
+    #[cold]
+    #[inline(never)]
+    const fn is_user_by_ip(&self) -> bool {
+        self.ip.is_user()
     }
 
     /// The registers of user code: those of the interrupt where that was interrupted.

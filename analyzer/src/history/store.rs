@@ -1,6 +1,8 @@
 //! The history itself: chunks of samples, the tables that their columns number, and what is gone already.
 
+use crate::attribution::claim::Placing;
 use crate::attribution::code_place::user_ip;
+use crate::attribution::name_table::StaticArray;
 use crate::attribution::site_table::SiteIdx;
 use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
@@ -14,10 +16,9 @@ use crate::history::telling::{Found, PackedTold};
 use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
 use crate::process::made_code::named_code;
-use crate::process::table::Backing;
+use crate::process::table::{Backing, DataObjectAt};
 use crate::x86_64::moved_value::ValueChange;
 use dataspace_proto::address::Svma;
-use dataspace_proto::memory::MemorySegment;
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::Evidence;
 use rustc_hash::FxHashMap;
@@ -32,7 +33,7 @@ const SHARED_BYTES: usize = Chunk::BYTES;
 /// Room that is kept where memory is short.
 const LEAST_BYTES: u64 = 3 * Chunk::BYTES as u64;
 
-/// The data object of a sample, in the history's terms.
+/// The data object that a sample touched, in the history's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TouchedData {
     /// Number of the name.
@@ -41,24 +42,28 @@ pub(crate) struct TouchedData {
     pub(crate) offset: u32,
     /// Number of the element in the array, or [`NONE`].
     pub(crate) index: u32,
-    /// Kind of memory that the address is in.
-    pub(crate) segment: Option<MemorySegment>,
-    /// Evidence that it is this object.
-    pub(crate) evidence: Option<Evidence>,
-    /// It is by far the more likely one.
-    pub(crate) is_by_frequency: bool,
+    /// The static array that it is in, where all elements have this name.
+    pub(crate) array: Option<StaticArray>,
 }
 
 impl TouchedData {
     /// No data object.
-    pub(crate) const NOTHING: Self = Self {
-        name: NONE,
-        offset: NONE,
-        index: NONE,
-        segment: None,
-        evidence: None,
-        is_by_frequency: false,
-    };
+    pub(crate) const NOTHING: Self = Self { name: NONE, offset: NONE, index: NONE, array: None };
+
+    /// The offset, and the number of the element, of one sample.
+    fn position(&self, sample: &Sample, attribution: &Attribution, world: &mut World) -> (u32, u32) {
+        let Some(array) = self.array.filter(|_| self.index == NONE) else {
+            return (self.offset, self.index);
+        };
+        let mut element = || {
+            let (addr, _) = attribution.addr?;
+            let data = world.processes.data_object(sample.pid, addr);
+            let DataObjectAt::Open { bias, .. } = data else { return None };
+            let into = addr.0.wrapping_sub(bias).wrapping_sub(array.start.0);
+            u32::try_from(into / array.element_bytes).ok()
+        };
+        (self.offset, element().unwrap_or(NONE))
+    }
 }
 
 /// Full chunks, oldest first.
@@ -73,6 +78,14 @@ impl FullChunks {
     fn push(&mut self, chunk: Arc<Chunk>) {
         self.n_bytes += chunk.bytes() as u64;
         self.chunks.push_back(chunk);
+    }
+
+    /// The chunk after them, for the newest samples.
+    fn next(&self, newest: &Run) -> Chunk {
+        match self.chunks.back() {
+            Some(last) => Chunk::after(last),
+            None => Chunk::before(newest),
+        }
     }
 
     fn pop_oldest(&mut self) -> Option<Arc<Chunk>> {
@@ -109,29 +122,38 @@ impl History {
         self.max_bytes != 0
     }
 
-    /// Keeps a decided sample.
+    /// Keeps a decided sample, and for which reason it is of what it `touched`.
     pub(crate) fn append(
         &mut self,
         sample: &Sample,
         attribution: &Attribution,
-        touched: TouchedData,
-        world: &World,
+        (touched, evidence): (&TouchedData, Option<Evidence>),
+        world: &mut World,
         cgroups: &CgroupTable,
     ) {
         if self.newest.is_full() {
             self.write();
         }
-        let addr = attribution.addr;
+        // In this order: what is only copied waits in no register for what has to be looked up.
+        let place = self.place(sample, attribution, world);
+        let caller = self.caller(sample, attribution, world);
+        let task = self.tasks.number(sample, |id| cgroups.path(id));
+        let (claim, addr) = (attribution.claim(), attribution.addr);
+        let segment = addr.and_then(|(addr, _)| world.processes.segment(sample, addr));
+        let (offset, index) = match claim.map(|claim| claim.placing) {
+            Some(Placing::Somewhere) => (NONE, NONE),
+            _ => touched.position(sample, attribution, world),
+        };
         let row = Row {
+            place,
+            caller,
+            task,
             time_ns: sample.time_ns,
             period: sample.period,
             addr: addr.map_or(0, |(addr, _)| addr.0),
             name: touched.name,
-            offset: touched.offset,
-            index: touched.index,
-            place: self.place(sample, attribution, world),
-            caller: self.caller(sample, attribution, world),
-            task: self.tasks.number(sample, |id| cgroups.path(id)),
+            offset,
+            index,
             cpu: sample.cpu.unwrap_or(NONE),
             latency: sample.latency,
             event: sample.event.0,
@@ -139,10 +161,10 @@ impl History {
             told: PackedTold::of(sample),
             found: Found {
                 access: attribution.access,
-                evidence: touched.evidence,
+                evidence,
                 address_source: addr.map(|(_, source)| source),
-                is_by_frequency: touched.is_by_frequency,
-                segment: touched.segment,
+                is_by_frequency: claim.is_some_and(|claim| claim.grounds.is_by_frequency),
+                segment,
             }
             .pack(),
         };
@@ -284,21 +306,11 @@ impl History {
     /// Puts the newest samples into the open chunk.
     #[cold]
     fn write(&mut self) {
-        let mut open = self.open.take().unwrap_or_else(|| self.next_chunk());
+        let open = self.open.get_or_insert_with(|| self.full.next(&self.newest));
         open.extend(&self.newest);
         self.newest.clear();
-        let is_full = open.is_full();
-        self.open = Some(open);
-        if is_full {
+        if open.is_full() {
             self.begin_chunk();
-        }
-    }
-
-    /// The chunk for the newest samples where none is open.
-    fn next_chunk(&self) -> Chunk {
-        match self.full.chunks.back() {
-            Some(last) => Chunk::after(last),
-            None => Chunk::before(&self.newest),
         }
     }
 
@@ -385,7 +397,7 @@ impl History {
 
     /// All that is kept, as it is now.
     pub(crate) fn freeze(&self) -> KeptRows {
-        let mut open = self.open.clone().unwrap_or_else(|| self.next_chunk());
+        let mut open = self.open.clone().unwrap_or_else(|| self.full.next(&self.newest));
         open.extend(&self.newest);
         let open = (open.len() != 0).then(|| Arc::new(open));
         KeptRows {
@@ -473,12 +485,12 @@ mod tests {
 
     /// A history after so many samples, a thousand a second, of which `look` may look at each.
     fn history(max_bytes: u64, n_samples: u64, mut look: impl FnMut(&History)) -> History {
-        let (world, cgroups) = (World::default(), CgroupTable::default());
+        let (mut world, cgroups) = (World::default(), CgroupTable::default());
         let mut history = History::new(max_bytes);
         let unknown = Attribution::unknown(Reason::Kernel);
         for ms in 0..n_samples {
             let sample = Sample { time_ns: ms * 1_000_000, period: ms, ..Sample::default() };
-            history.append(&sample, &unknown, TouchedData::NOTHING, &world, &cgroups);
+            history.append(&sample, &unknown, (&TouchedData::NOTHING, None), &mut world, &cgroups);
             look(&history);
         }
         history
@@ -532,13 +544,13 @@ mod tests {
     #[test]
     fn what_is_taken_is_each_sample_once() {
         let mut history = history(8 * Chunk::BYTES as u64, 0, |_| ());
-        let (world, cgroups) = (World::default(), CgroupTable::default());
+        let (mut world, cgroups) = (World::default(), CgroupTable::default());
         let unknown = Attribution::unknown(Reason::Kernel);
         let mut taken = Vec::new();
         let n_samples = 5 * CHUNK_ROWS as u64 + 9;
         for period in 0..n_samples {
             let sample = Sample { period, ..Sample::default() };
-            history.append(&sample, &unknown, TouchedData::NOTHING, &world, &cgroups);
+            history.append(&sample, &unknown, (&TouchedData::NOTHING, None), &mut world, &cgroups);
             // Within a run, at its end, in the middle of a chunk, at its end, and after several.
             if [3, 64, 700, 700 + CHUNK_ROWS as u64, 15_000].contains(&(period + 1)) {
                 assert!(history.n_held() as u64 <= period + 1);

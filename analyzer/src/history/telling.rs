@@ -4,7 +4,7 @@ use dataspace_proto::memory::{Access, Level, MemorySegment, Region, Snoop, Tlb};
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::{AddressSource, Evidence};
 
-/// A value of few bits, as a number: 0 where nothing is known.
+/// A value of few bits, as a number.
 pub(crate) trait Bits: Copy {
     /// As many as its numbers have.
     const N_BITS: u32;
@@ -45,12 +45,13 @@ macro_rules! bits {
         impl Bits for Option<$type> {
             const N_BITS: u32 = u32::BITS - ($type::ALL.len() as u32).leading_zeros();
 
+            /// Nothing is the number after the last, as it is in memory: nothing has to be worked out.
             fn pack(self) -> u32 {
-                self.map_or(0, |it| 1 + it as u32)
+                self.map_or($type::ALL.len() as u32, |it| it as u32)
             }
 
             fn unpack(bits: u32) -> Self {
-                $type::ALL.get((bits as usize).wrapping_sub(1)).copied()
+                $type::ALL.get(bits as usize).copied()
             }
         }
     )*};
@@ -81,8 +82,14 @@ macro_rules! packed {
         }
 
         /// The same in few bits.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) struct $packed($word);
+
+        impl Default for $packed {
+            fn default() -> Self {
+                $plain::default().pack()
+            }
+        }
 
         impl $plain {
             #[inline]

@@ -47,6 +47,23 @@ struct SegmentSpan {
     segment: MemorySegment,
 }
 
+impl SegmentSpan {
+    fn holds(&self, pid: i32, addr: Avma) -> bool {
+        self.pid == pid && self.start <= addr && addr < self.end
+    }
+
+    /// Kind of memory that a sample touched in here.
+    fn segment_of(&self, sample: &Sample) -> MemorySegment {
+        if self.segment != MemorySegment::Anonymous {
+            return self.segment;
+        }
+        // The stack of another thread than the first is mapped as any memory without a file is.
+        let sp = sample.registers_of_user().get(Register::Rsp).map(Avma);
+        let is_stack = sp.is_some_and(|sp| self.start <= sp && sp < self.end);
+        if is_stack { MemorySegment::Stack } else { self.segment }
+    }
+}
+
 /// Mappings that samples touched lately.
 #[derive(Debug, Default)]
 pub(crate) struct RecentSegments(Places<SegmentSpan, N_RECENT>);
@@ -57,20 +74,13 @@ impl ProcessTable {
         if !addr.is_user() {
             return Some(MemorySegment::Kernel);
         }
-        let span = self.segment_span(sample.pid, addr)?;
-        if span.segment != MemorySegment::Anonymous {
-            return Some(span.segment);
+        let n_changes = self.n_changes();
+        if let Some(span) = self.recent_segments.0.at(addr.0 >> RANGE_SHIFT, n_changes)
+            && span.holds(sample.pid, addr)
+        {
+            return Some(span.segment_of(sample));
         }
-        // The stack of another thread than the first is mapped as any memory without a file is.
-        let sp = sample.registers_of_user().get(Register::Rsp).map(Avma);
-        let is_stack = sp.is_some_and(|sp| span.start <= sp && sp < span.end);
-        Some(if is_stack { MemorySegment::Stack } else { span.segment })
-    }
-
-    fn segment_span(&mut self, pid: i32, addr: Avma) -> Option<SegmentSpan> {
-        let recent = *self.recent_segments.0.at(addr.0 >> RANGE_SHIFT, self.n_changes());
-        let holds = |span: &SegmentSpan| span.pid == pid && span.start <= addr && addr < span.end;
-        recent.filter(holds).or_else(|| self.mapped_span(pid, addr))
+        Some(self.mapped_span(sample.pid, addr)?.segment_of(sample))
     }
 
     #[cold]

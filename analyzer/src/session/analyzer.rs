@@ -420,21 +420,23 @@ impl Analyzer {
                 Some((account, Some(evidence)))
             }
         };
-        let (touched, array) = match charged {
-            Some((&Account { object, touched, array }, evidence)) => {
+        let touched = match charged {
+            Some((Account { object, touched }, evidence)) => {
                 let scope = self.world.scope(sample, attribution);
                 let charge = Charge { sample, access: attribution.access, evidence, scope };
-                self.totals.charge(object, &charge);
+                self.totals.charge(*object, &charge);
                 self.measured.note(sample);
-                (TouchedData { evidence, ..touched }, array)
+                (touched, evidence)
             }
             None => {
                 self.totals.advance(sample.time_ns);
-                (TouchedData::NOTHING, None)
+                (&TouchedData::NOTHING, None)
             }
         };
         if self.history.is_kept() {
-            self.keep(sample, attribution, touched, array);
+            let (world, cgroups) = (&mut self.world, &self.cgroups);
+            self.history.append(sample, attribution, touched, world, cgroups);
+            self.complete(sample, attribution);
         }
         observer.decided(self, Decided { sample, attribution });
     }

@@ -1,6 +1,6 @@
 //! The object in the totals that the samples of each name are charged to, and its name in the history.
 
-use crate::attribution::name_table::{NameTable, Named, NamedIdx, StaticArray};
+use crate::attribution::name_table::{NameTable, Named, NamedIdx};
 use crate::history::chunk::NONE;
 use crate::history::data_name::DataName;
 use crate::history::store::{History, TouchedData};
@@ -18,8 +18,6 @@ pub(crate) struct Account {
     pub(crate) object: ObjectIdx,
     /// The same in the history, where there is one.
     pub(crate) touched: TouchedData,
-    /// The static array that it is an element of.
-    pub(crate) array: Option<StaticArray>,
 }
 
 /// Accounts by name. It is filled as samples are charged: a name that nothing was charged to makes no
@@ -53,7 +51,7 @@ impl ChargeTable {
                 true => touched(named_object, object, totals, history),
                 false => TouchedData::NOTHING,
             };
-            Account { object, touched, array: named_object.array }
+            Account { object, touched }
         })
     }
 
@@ -89,7 +87,7 @@ fn account_of(reason: Reason, totals: &Totals, history: &mut History) -> Account
         },
         false => TouchedData::NOTHING,
     };
-    Account { object, touched, array: None }
+    Account { object, touched }
 }
 
 fn touched(
@@ -115,7 +113,7 @@ fn touched(
     // Of an object of 4 GiB the end has no offset.
     let number = |number: u64| u32::try_from(number).unwrap_or(NONE);
     let (offset, index) = (number(*offset), named.index().map_or(NONE, number));
-    TouchedData { name, offset, index, ..TouchedData::NOTHING }
+    TouchedData { name, offset, index, array: named.array }
 }
 
 #[cfg(test)]
