@@ -45,6 +45,8 @@ pub(super) struct Flow<'a> {
     work: Vec<u32>,
     /// Some indirect jump leads to places that are not known.
     has_unknown_jumps: bool,
+    /// Some indirect jump may lead to more places than were found.
+    has_jumps_in_doubt: bool,
     /// Something that is reached does not decode: an instruction that is not known, or data.
     reaches_invalid: bool,
 }
@@ -66,13 +68,17 @@ impl<'a> Flow<'a> {
             table_reads: Vec::new(),
             work: Vec::new(),
             has_unknown_jumps: false,
+            has_jumps_in_doubt: false,
             reaches_invalid: false,
         };
         flow.enter();
         flow.follow_all(Footing::Reached);
         flow.resolve_jumps();
         // Code that nothing leads to, and a jump of which we cannot be sure: they may belong together.
-        flow.has_unknown_jumps |= !flow.indirect.is_empty() && flow.has_code_apart();
+        let is_in_doubt =
+            flow.has_jumps_in_doubt || flow.reaches_invalid || outline.has_more_ways_in;
+        flow.has_unknown_jumps |=
+            !flow.indirect.is_empty() && is_in_doubt && flow.has_code_apart();
         if flow.has_unknown_jumps || flow.reaches_invalid || outline.has_more_ways_in {
             flow.open_blocks(Footing::Reached);
             flow.resolve_jumps();
@@ -185,7 +191,8 @@ impl<'a> Flow<'a> {
             let is_reached = self.reached();
             let mut tracer = Tracer::new(self.view(&is_reached), self.image);
             let found = tracer.resolve(&self.indirect, with_all_tables);
-            let reads = tracer.reads;
+            let (reads, is_in_doubt) = (tracer.reads, tracer.is_in_doubt);
+            self.has_jumps_in_doubt = is_in_doubt;
             self.table_reads.extend(reads);
             let n_before = self.indirect_edges.len();
             let mut is_whole = true;
@@ -491,6 +498,21 @@ mod tests {
         assert_eq!(sources(&function, 0x1017), [0x1013]);
         assert_eq!(sources(&function, 0x1019), [0x1003], "the table of another jump begins here");
         assert!(!entrances(&function, 0x1017).is_any());
+    }
+
+    /// A compiler that does not know that a call never returns leaves code after it.
+    #[test]
+    fn a_guarded_table_leads_to_no_code_that_nothing_leads_to() {
+        let table = distances(&[0x1015, 0x1017]);
+        // 101a: mov %eax,%ecx  101c: ret
+        let guarded = [&SWITCH[..], &[0x89, 0xc1, 0xc3]].concat();
+        let function = FunctionCode::decode(Svma(0x1000), &guarded, &table);
+        assert!(entrances(&function, 0x101a).is_unknown);
+        assert!(!entrances(&function, 0x1015).is_any() && !entrances(&function, 0x1017).is_any());
+        // 1003: nops
+        let open = [&guarded[..3], &[0x90, 0x90], &guarded[5..]].concat();
+        let function = FunctionCode::decode(Svma(0x1000), &open, &table);
+        assert!(entrances(&function, 0x1015).is_unknown, "the table may be longer");
     }
 
     #[test]

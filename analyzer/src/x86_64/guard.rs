@@ -119,7 +119,7 @@ impl GuardWalk {
         match here.mnemonic() {
             Mnemonic::Cmp | Mnemonic::Sub if self.branch.is_some() => self.compare(here),
             // Another test: its branch says nothing of the number.
-            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt => self.branch = None,
+            _ if here.rflags_modified() != 0 => self.branch = None,
             _ => {}
         }
         // `sub` compares what was there before it.
@@ -164,6 +164,7 @@ impl GuardWalk {
     /// Tells whether `here` writes the number other than as its first operand.
     fn is_made_aside(&mut self, here: &Instruction) -> bool {
         let (ValuePlace::Register(number) | ValuePlace::Memory(number, _)) = self.index;
+        let is_pushed = here.mnemonic() == Mnemonic::Push && !self.is_in_memory();
         let is_write = |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite);
         let used = self.factory.info(here).used_registers();
         let n_written = |register: Register| {
@@ -173,7 +174,13 @@ impl GuardWalk {
         let is_first =
             here.op0_kind() == OpKind::Register && here.op0_register().full_register() == number;
         let is_named = is_first || here.mnemonic() == Mnemonic::Cdqe;
-        here.is_stack_instruction() || n_written(number) > usize::from(is_named)
+        (here.is_stack_instruction() && !is_pushed) || n_written(number) > usize::from(is_named)
+    }
+
+    /// Tells whether the number, or what was compared, was in memory, where a push may write.
+    fn is_in_memory(&self) -> bool {
+        let bound = self.bound.map(|(place, ..)| place);
+        [Some(self.index), bound].into_iter().flatten().any(|it| matches!(it, ValuePlace::Memory(..)))
     }
 
     /// Moves on to before `here`; `false` where the number was made there.
@@ -245,7 +252,7 @@ fn scaled(here: &Instruction) -> Option<ValuePlace> {
 fn written(here: &Instruction) -> Option<ValuePlace> {
     match here.mnemonic() {
         Mnemonic::Cdqe => Some(ValuePlace::Register(Register::RAX)),
-        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt | Mnemonic::Nop => None,
+        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt | Mnemonic::Nop | Mnemonic::Push => None,
         _ => ValuePlace::operand(here, 0),
     }
 }
@@ -254,7 +261,12 @@ fn written(here: &Instruction) -> Option<ValuePlace> {
 fn is_harmless(here: &Instruction) -> bool {
     matches!(
         here.mnemonic(),
-        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt | Mnemonic::Nop | Mnemonic::Endbr64
+        Mnemonic::Cmp
+            | Mnemonic::Test
+            | Mnemonic::Bt
+            | Mnemonic::Nop
+            | Mnemonic::Endbr64
+            | Mnemonic::Push
     ) || here.is_jcc_short_or_near()
         || here.is_jmp_short_or_near()
 }
@@ -295,6 +307,8 @@ mod tests {
         // mov %esi,%edx, and add %esi,%edi, between the two
         assert_eq!(told(Register::RDI, &[&[0x89, 0xf2], JA, number]), Some(6));
         assert_eq!(told(Register::RDI, &[&[0x01, 0xf7], JA, number]), None);
+        // add %esi,%edx: the branch is by that
+        assert_eq!(told(Register::RDI, &[JA, &[0x01, 0xf2], number]), None);
         // mov %edi,%edi: a copy of itself in 32 bits
         assert_eq!(told(Register::RDI, &[&[0x89, 0xff], JA, number]), Some(6));
         // mov 8(%rsp),%eax, cmpl $5,8(%rsp)
@@ -314,6 +328,23 @@ mod tests {
             assert_eq!(told(Register::RAX, &[copy, JA, byte]), by_byte, "{copy:x?}");
             assert_eq!(told(Register::RAX, &[copy, JA, half]), by_half, "{copy:x?}");
         }
+    }
+
+    #[test]
+    fn a_register_that_is_saved_in_between_changes_no_number() {
+        let half: &[u8] = &[0x66, 0x83, 0xf8, 0x09]; // cmp $9,%ax
+        let (load, push): (&[u8], &[u8]) = (&[0x0f, 0xb7, 0x06], &[0x53]);
+        // movzwl (%rsi),%eax and push %rbx, and with push %rax in place of that
+        assert_eq!(told(Register::RAX, &[JA, half, push, load]), Some(10));
+        assert_eq!(told(Register::RAX, &[JA, half, &[0x50], load]), Some(10));
+        // movzwl 8(%rsp),%eax
+        let spilled: &[u8] = &[0x66, 0x83, 0x7c, 0x24, 0x08, 0x09]; // cmpw $9,8(%rsp)
+        let reload: &[u8] = &[0x0f, 0xb7, 0x44, 0x24, 0x08];
+        assert_eq!(told(Register::RAX, &[JA, spilled, reload]), Some(10));
+        assert_eq!(told(Register::RAX, &[JA, spilled, push, reload]), None, "another slot");
+        assert_eq!(told(Register::RAX, &[reload, push, JA, spilled]), None, "another slot");
+        // pop %rbx
+        assert_eq!(told(Register::RAX, &[JA, half, &[0x5b], load]), None);
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub(super) struct Tracer<'a> {
     tables: Tables<'a>,
     /// Instructions that read a jump's target from a table, with the table's address.
     pub(super) reads: Vec<(u32, u64)>,
+    /// Some jump may have more targets than were found: it goes by something else than a table of distances from itself
+    /// that was read as far as a guard lets it count.
+    pub(super) is_in_doubt: bool,
 }
 
 impl<'a> Tracer<'a> {
@@ -42,7 +45,8 @@ impl<'a> Tracer<'a> {
         let has_numbers = image.is_at_fixed_addresses();
         let references = view.reached().filter_map(|here| table_address(here, has_numbers));
         let tables = Tables::new(view.sweep, image, references);
-        Self { view, image, definitions: Definitions::new(view), tables, reads: Vec::new() }
+        let definitions = Definitions::new(view);
+        Self { view, image, definitions, tables, reads: Vec::new(), is_in_doubt: false }
     }
 
     /// Traces `jumps`. With `with_all_tables` those that cannot be traced get the targets in every
@@ -50,6 +54,7 @@ impl<'a> Tracer<'a> {
     pub(super) fn resolve(&mut self, jumps: &[u32], with_all_tables: bool) -> Vec<(u32, Targets)> {
         let traced: Vec<(u32, Trace)> =
             jumps.iter().map(|jump| (*jump, self.trace(*jump))).collect();
+        self.is_in_doubt |= traced.iter().any(|(_, trace)| !matches!(trace, Trace::Known(_)));
         let is_lost = traced.iter().any(|(_, trace)| *trace == Trace::Lost);
         let is_pointer = traced.iter().any(|(_, trace)| *trace == Trace::Pointer);
         let pointers = with_all_tables && (is_lost || is_pointer);
@@ -86,6 +91,7 @@ impl<'a> Tracer<'a> {
         let mut targets = Vec::new();
         let mut is_pointer = false;
         for origin in origins {
+            self.is_in_doubt |= !matches!(origin, JumpOperand::Sum { .. });
             let trace = match origin {
                 JumpOperand::Address(address) if self.view.sweep.holds(address) => {
                     Trace::Known(vec![address])
@@ -114,6 +120,7 @@ impl<'a> Tracer<'a> {
 
     /// Through the pointer that `at` reads.
     fn through_pointer(&mut self, at: u32, load: &Instruction) -> Trace {
+        self.is_in_doubt = true;
         let place = load.memory_displacement64();
         let (base, index) = (load.memory_base(), load.memory_index());
         if load.segment_prefix() != Register::None {
@@ -209,12 +216,15 @@ impl<'a> Tracer<'a> {
             let known = |address: &u64| (*address, counter);
             let tables =
                 if tables.is_empty() { anchors.iter().map(known).collect() } else { tables };
+            let is_spaced = instruction.memory_index_scale() as usize == n_bytes;
+            self.is_in_doubt |= tables.is_empty() || anchors.is_empty() || !is_spaced;
             for (table, counter) in tables {
                 let n_entries = self.n_entries(at, counter);
                 let own = anchors.is_empty() || anchors.contains(&table);
                 let from = if own { std::slice::from_ref(&table) } else { &anchors };
                 for anchor in from {
                     let found = self.tables.distances(table, *anchor, n_bytes, n_entries);
+                    self.is_in_doubt |= !own || n_entries != Some(found.len() as u64);
                     if !found.is_empty() {
                         self.reads.push((at, table));
                     }
