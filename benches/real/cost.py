@@ -1,5 +1,6 @@
 """CPU time and peak memory of a command: of its own process and with its children."""
 
+import glob
 import json
 import os
 import subprocess
@@ -44,11 +45,13 @@ def _tree(pid):
     """The process and all below it."""
     found = [pid]
     for parent in found:
-        try:
-            with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as file:
-                found += [int(word) for word in file.read().split()]
-        except OSError:
-            pass
+        # Each thread has those that it began.
+        for path in glob.glob(f"/proc/{parent}/task/*/children"):
+            try:
+                with open(path, encoding="ascii") as file:
+                    found += [int(word) for word in file.read().split()]
+            except OSError:
+                pass
     return found
 
 
