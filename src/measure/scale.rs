@@ -85,7 +85,8 @@ fn spread(found: &mut Vec<(u64, Option<&'static str>)>, least: u64, most: u64) {
             .chain(found.iter().map(|(bound, _)| *bound))
             .chain([most.max(2)]);
         let ends: Vec<u64> = ends.collect();
-        let width = |place: usize| (ends[place + 1] as f64 / ends[place] as f64).log2();
+        // Not its logarithm: that would be all that every process of ours loads the mathematical library for.
+        let width = |place: usize| ends[place + 1] as f64 / ends[place] as f64;
         let widest = (0..ends.len() - 1).max_by(|a, b| width(*a).total_cmp(&width(*b)));
         let Some(widest) = widest else { break };
         let middle = ((ends[widest] as f64) * (ends[widest + 1] as f64)).sqrt().round() as u64;
