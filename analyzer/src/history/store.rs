@@ -51,7 +51,12 @@ impl TouchedData {
     pub(crate) const NOTHING: Self = Self { name: NONE, offset: NONE, index: NONE, array: None };
 
     /// The offset, and the number of the element, of one sample.
-    fn position(&self, sample: &Sample, attribution: &Attribution, world: &mut World) -> (u32, u32) {
+    fn position(
+        &self,
+        sample: &Sample,
+        attribution: &Attribution,
+        world: &mut World,
+    ) -> (u32, u32) {
         let Some(array) = self.array.filter(|_| self.index == NONE) else {
             return (self.offset, self.index);
         };

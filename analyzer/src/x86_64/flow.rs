@@ -77,8 +77,7 @@ impl<'a> Flow<'a> {
         // Code that nothing leads to, and a jump of which we cannot be sure: they may belong together.
         let is_in_doubt =
             flow.has_jumps_in_doubt || flow.reaches_invalid || outline.has_more_ways_in;
-        flow.has_unknown_jumps |=
-            !flow.indirect.is_empty() && is_in_doubt && flow.has_code_apart();
+        flow.has_unknown_jumps |= !flow.indirect.is_empty() && is_in_doubt && flow.has_code_apart();
         if flow.has_unknown_jumps || flow.reaches_invalid || outline.has_more_ways_in {
             flow.open_blocks(Footing::Reached);
             flow.resolve_jumps();

@@ -180,7 +180,10 @@ impl GuardWalk {
     /// Tells whether the number, or what was compared, was in memory, where a push may write.
     fn is_in_memory(&self) -> bool {
         let bound = self.bound.map(|(place, ..)| place);
-        [Some(self.index), bound].into_iter().flatten().any(|it| matches!(it, ValuePlace::Memory(..)))
+        [Some(self.index), bound]
+            .into_iter()
+            .flatten()
+            .any(|it| matches!(it, ValuePlace::Memory(..)))
     }
 
     /// Moves on to before `here`; `false` where the number was made there.
