@@ -45,8 +45,6 @@ pub(super) struct Flow<'a> {
     work: Vec<u32>,
     /// Some indirect jump leads to places that are not known.
     has_unknown_jumps: bool,
-    /// Some indirect jump may lead to more places than were found.
-    has_jumps_in_doubt: bool,
     /// Something that is reached does not decode: an instruction that is not known, or data.
     reaches_invalid: bool,
 }
@@ -68,17 +66,16 @@ impl<'a> Flow<'a> {
             table_reads: Vec::new(),
             work: Vec::new(),
             has_unknown_jumps: false,
-            has_jumps_in_doubt: false,
             reaches_invalid: false,
         };
         flow.enter();
         flow.follow_all(Footing::Reached);
-        flow.resolve_jumps();
+        let has_jumps_in_doubt = flow.resolve_jumps();
+        let is_open = flow.reaches_invalid || outline.has_more_ways_in;
         // Code that nothing leads to, and a jump of which we cannot be sure: they may belong together.
-        let is_in_doubt =
-            flow.has_jumps_in_doubt || flow.reaches_invalid || outline.has_more_ways_in;
-        flow.has_unknown_jumps |= !flow.indirect.is_empty() && is_in_doubt && flow.has_code_apart();
-        if flow.has_unknown_jumps || flow.reaches_invalid || outline.has_more_ways_in {
+        let is_in_doubt = has_jumps_in_doubt || (is_open && !flow.indirect.is_empty());
+        flow.has_unknown_jumps |= is_in_doubt && flow.has_code_apart();
+        if flow.has_unknown_jumps || is_open {
             flow.open_blocks(Footing::Reached);
             flow.resolve_jumps();
         }
@@ -179,19 +176,19 @@ impl<'a> Flow<'a> {
     }
 
     /// Finds the targets of indirect jumps, and of those that they lead to, until nothing new
-    /// turns up: first each by its own table, then the rest by all tables of the function.
-    fn resolve_jumps(&mut self) {
+    /// turns up: first each by its own table, then the rest by all tables of the function. Tells whether some may lead to
+    /// more places than were found.
+    fn resolve_jumps(&mut self) -> bool {
         let mut with_all_tables = false;
         for _ in 0..limit::MAX_TRACE_ROUNDS {
             if self.indirect.is_empty() {
-                return;
+                return false;
             }
             self.sort();
             let is_reached = self.reached();
             let mut tracer = Tracer::new(self.view(&is_reached), self.image);
             let found = tracer.resolve(&self.indirect, with_all_tables);
             let (reads, is_in_doubt) = (tracer.reads, tracer.is_in_doubt);
-            self.has_jumps_in_doubt = is_in_doubt;
             self.table_reads.extend(reads);
             let n_before = self.indirect_edges.len();
             let mut is_whole = true;
@@ -202,12 +199,13 @@ impl<'a> Flow<'a> {
             if self.indirect_edges.len() == n_before {
                 if with_all_tables {
                     self.has_unknown_jumps |= !is_whole;
-                    return;
+                    return is_in_doubt;
                 }
                 with_all_tables = true;
             }
         }
         self.has_unknown_jumps = true;
+        true
     }
 
     /// Adds a jump's targets, and tells whether they are all there are.
@@ -512,6 +510,10 @@ mod tests {
         let open = [&guarded[..3], &[0x90, 0x90], &guarded[5..]].concat();
         let function = FunctionCode::decode(Svma(0x1000), &open, &table);
         assert!(entrances(&function, 0x1015).is_unknown, "the table may be longer");
+        // 100c: movslq (%rsi,%rax,4),%rax
+        let foreign = [&guarded[..15], &[0x86], &guarded[16..]].concat();
+        let function = FunctionCode::decode(Svma(0x1000), &foreign, &table);
+        assert!(entrances(&function, 0x1015).is_unknown, "it may be another table");
     }
 
     #[test]

@@ -211,13 +211,13 @@ impl<'a> Tracer<'a> {
             let JumpOperand::Load { at, n_bytes } = *load else { continue };
             let instruction = *self.view.instruction(at);
             let tables = self.tables_of(at, &instruction);
+            let is_spaced = instruction.memory_index_scale() as usize == n_bytes;
+            self.is_in_doubt |= tables.is_empty() || anchors.is_empty() || !is_spaced;
             // Either is the other where only one is known: compilers count from the table.
             let counter = [instruction.memory_index()].into_iter().find(|r| *r != Register::None);
             let known = |address: &u64| (*address, counter);
             let tables =
                 if tables.is_empty() { anchors.iter().map(known).collect() } else { tables };
-            let is_spaced = instruction.memory_index_scale() as usize == n_bytes;
-            self.is_in_doubt |= tables.is_empty() || anchors.is_empty() || !is_spaced;
             for (table, counter) in tables {
                 let n_entries = self.n_entries(at, counter);
                 let own = anchors.is_empty() || anchors.contains(&table);
