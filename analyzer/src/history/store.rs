@@ -127,7 +127,7 @@ impl History {
         self.max_bytes != 0
     }
 
-    /// Keeps a decided sample, and for which reason it is of what it `touched`.
+    /// Keeps a decided sample, what it touched, and the evidence for that.
     pub(crate) fn append(
         &mut self,
         sample: &Sample,
@@ -150,15 +150,15 @@ impl History {
             _ => touched.position(sample, attribution, world),
         };
         let row = Row {
-            place,
-            caller,
-            task,
             time_ns: sample.time_ns,
             period: sample.period,
             addr: addr.map_or(0, |(addr, _)| addr.0),
             name: touched.name,
             offset,
             index,
+            place,
+            caller,
+            task,
             cpu: sample.cpu.unwrap_or(NONE),
             latency: sample.latency,
             event: sample.event.0,

@@ -118,7 +118,7 @@ impl GuardWalk {
         }
         match here.mnemonic() {
             Mnemonic::Cmp | Mnemonic::Sub if self.branch.is_some() => self.compare(here),
-            // Another test: its branch says nothing of the number.
+            // The branch is by this one, which says nothing of the number.
             _ if here.rflags_modified() != 0 => self.branch = None,
             _ => {}
         }
@@ -179,11 +179,8 @@ impl GuardWalk {
 
     /// Tells whether the number, or what was compared, was in memory, where a push may write.
     fn is_in_memory(&self) -> bool {
-        let bound = self.bound.map(|(place, ..)| place);
-        [Some(self.index), bound]
-            .into_iter()
-            .flatten()
-            .any(|it| matches!(it, ValuePlace::Memory(..)))
+        let is_memory = |place: ValuePlace| matches!(place, ValuePlace::Memory(..));
+        is_memory(self.index) || self.bound.is_some_and(|(place, ..)| is_memory(place))
     }
 
     /// Moves on to before `here`; `false` where the number was made there.
@@ -255,12 +252,12 @@ fn scaled(here: &Instruction) -> Option<ValuePlace> {
 fn written(here: &Instruction) -> Option<ValuePlace> {
     match here.mnemonic() {
         Mnemonic::Cdqe => Some(ValuePlace::Register(Register::RAX)),
-        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt | Mnemonic::Nop | Mnemonic::Push => None,
+        _ if is_harmless(here) => None,
         _ => ValuePlace::operand(here, 0),
     }
 }
 
-/// Tells whether an instruction of which [`written`] knows nothing changes no number.
+/// Tells whether an instruction changes no number.
 fn is_harmless(here: &Instruction) -> bool {
     matches!(
         here.mnemonic(),
