@@ -132,15 +132,15 @@ impl Registers {
         if self.present == 0 { &[0; N_REGISTERS] } else { &self.values }
     }
 
-    /// For each register of [`Register::ALL`] a mask: all ones if it was sampled.
+    /// For each register of [`Register::ALL`] a mask, all ones if it was sampled; `None` where all were.
     #[must_use]
     #[inline]
-    pub fn masks(&self) -> [u64; N_REGISTERS] {
-        if self.present == ALL_PRESENT { [u64::MAX; N_REGISTERS] } else { self.some_masks() }
+    pub fn masks_of_some(&self) -> Option<[u64; N_REGISTERS]> {
+        (self.present != ALL_PRESENT).then(|| self.masks())
     }
 
     #[cold]
-    fn some_masks(&self) -> [u64; N_REGISTERS] {
+    fn masks(&self) -> [u64; N_REGISTERS] {
         std::array::from_fn(|index| 0u64.wrapping_sub(u64::from(self.present >> index & 1)))
     }
 
@@ -220,6 +220,8 @@ mod tests {
         assert_eq!(registers.values(), &[0; N_REGISTERS]);
         Register::ALL.into_iter().for_each(|register| registers.set(register, 1));
         assert_eq!(registers.masks(), [u64::MAX; N_REGISTERS]);
+        assert_eq!(registers.masks_of_some(), None);
+        assert_eq!(used.masks_of_some(), Some(used.masks()));
         let mut at_once = Registers::default();
         at_once.set_all([1; N_REGISTERS]);
         assert_eq!(at_once, registers);

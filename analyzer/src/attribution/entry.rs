@@ -452,7 +452,7 @@ impl World {
             return Ok(None);
         }
         let evidence = SampledAccess { addr: None, access: None, kind: located.kind };
-        search.run(past, &state, evidence, SampledStack::NONE);
+        search.run(past, &mut state, evidence, SampledStack::NONE);
         match choose(search, evidence, past.trail.reach) {
             Choice::Left { .. } => {
                 let located = Located { object, bias, site, past, ..located };

@@ -7,7 +7,7 @@ use crate::index::site::{Past, Trigger, TypedAccess};
 use crate::limit;
 use crate::x86_64::access::Role;
 use crate::x86_64::edge::Entrances;
-use crate::x86_64::sampled_stack::SampledStack;
+use crate::x86_64::sampled_stack::{KeptCells, SampledStack};
 use crate::x86_64::state::{Contradiction, State};
 use crate::x86_64::trail::{Node, Way};
 use dataspace_proto::address::{Avma, Svma};
@@ -67,14 +67,16 @@ impl Search {
     pub(crate) fn run(
         &mut self,
         past: &Past,
-        state: &State,
+        state: &mut State,
         evidence: SampledAccess,
         stack: SampledStack<'_>,
     ) {
         let walk = WalkBack { past, evidence, stack };
-        self.walk_back(&walk, &state.with_stack(&stack));
+        state.keep(stack.cells());
+        self.walk_back(&walk, state);
         if self.survivors.is_empty() && !self.outside.is_any() && !stack.is_empty() {
             // Another thread has written to the stack between the trigger and the sample.
+            state.keep(KeptCells::NONE);
             self.walk_back(&walk, state);
         }
     }

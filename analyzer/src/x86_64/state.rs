@@ -38,19 +38,38 @@ const LOWEST_ADDRESS: u64 = 4096;
 const DIRECTION: u64 = 1 << 10;
 
 impl State {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self {
+        values: [0; N_REGISTERS],
+        known: [0; N_REGISTERS],
+        flags: FlagSet::ANY,
+        is_downward: None,
+        bias: 0,
+        thread_base: None,
+        kept: KeptCells::NONE,
+    };
+
     /// The registers of a sample.
     #[must_use]
     pub fn sampled(registers: &Registers, bias: u64, thread_base: Option<u64>) -> Self {
+        let mut state = Self::UNKNOWN;
+        state.sample(registers, bias, thread_base);
+        state
+    }
+
+    /// Makes it the registers of a sample, in its place: what has just been put together elsewhere would have to wait for
+    /// itself when it is copied here.
+    #[inline]
+    pub fn sample(&mut self, registers: &Registers, bias: u64, thread_base: Option<u64>) {
         let flags = registers.get(Register::Rflags);
-        Self {
-            values: *registers.values(),
-            known: registers.masks(),
-            flags: flags.map_or(FlagSet::ANY, FlagSet::of_rflags),
-            is_downward: flags.map(|flags| flags & DIRECTION != 0),
-            bias,
-            thread_base,
-            kept: KeptCells::NONE,
+        self.values.copy_from_slice(registers.values());
+        match registers.masks_of_some() {
+            None => self.known.fill(u64::MAX),
+            Some(masks) => self.known = masks,
         }
+        self.flags = flags.map_or(FlagSet::ANY, FlagSet::of_rflags);
+        self.is_downward = flags.map(|flags| flags & DIRECTION != 0);
+        (self.bias, self.thread_base, self.kept) = (bias, thread_base, KeptCells::NONE);
     }
 
     /// The status flags.
@@ -170,13 +189,8 @@ impl State {
     /// The same place with no register known.
     #[must_use]
     pub const fn without_registers(&self) -> Self {
-        Self {
-            values: [0; N_REGISTERS],
-            known: [0; N_REGISTERS],
-            flags: FlagSet::ANY,
-            is_downward: None,
-            ..*self
-        }
+        let Self { bias, thread_base, kept, .. } = *self;
+        Self { bias, thread_base, kept, ..Self::UNKNOWN }
     }
 
     /// The known bits of a part, counted from its lowest.

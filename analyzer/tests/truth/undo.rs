@@ -383,8 +383,9 @@ fn agrees_on_direction(state: &state::State, before: &State) -> bool {
 
 /// The registers as a sample has them.
 fn sampled(moment: &Moment, thread_base: Option<u64>) -> state::State {
-    let state = state::State::sampled(&moment.registers.registers(), 0, thread_base);
-    state.with_stack(&moment.stack())
+    let mut state = state::State::sampled(&moment.registers.registers(), 0, thread_base);
+    state.keep(moment.stack().cells());
+    state
 }
 
 /// Code of one instruction, to ask what its round does.

@@ -5,10 +5,9 @@ use crate::x86_64::memory_effect::{MemoryEffect, StoredValue};
 use crate::x86_64::sampled_stack::{KeptCells, SampledStack};
 
 impl State {
-    /// The state with all that `stack` holds: the moment of the sample.
-    #[must_use]
-    pub fn with_stack(self, stack: &SampledStack<'_>) -> Self {
-        Self { kept: stack.cells(), ..self }
+    /// These cells of the sampled stack hold what they held here.
+    pub const fn keep(&mut self, kept: KeptCells) {
+        self.kept = kept;
     }
 
     /// The cells of the sampled stack that hold what they held here.
