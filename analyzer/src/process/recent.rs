@@ -2,6 +2,7 @@
 
 use crate::process::table::DataObjectAt;
 use dataspace_proto::address::Avma;
+use dataspace_proto::memory::MemorySegment;
 
 /// Ranges of data that are remembered: 3 KiB.
 const N_RANGES: usize = 64;
@@ -60,9 +61,11 @@ pub(crate) struct DataSpan {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) answer: DataObjectAt,
+    /// Kind of memory that they are; `None` where nothing is mapped.
+    pub(crate) segment: Option<MemorySegment>,
 }
 
-/// Data that samples touched lately, by the load object it is of.
+/// Memory that samples touched lately.
 #[derive(Debug, Default)]
 pub(crate) struct RecentData(Places<(i32, DataSpan), N_RANGES>);
 
@@ -86,7 +89,7 @@ mod tests {
         let mut recent = RecentData::default();
         let addr = Avma(0x7f12_3456_7890);
         let answer = DataObjectAt::None;
-        let span = DataSpan { start: addr.0 - 16, end: addr.0 + 16, answer };
+        let span = DataSpan { start: addr.0 - 16, end: addr.0 + 16, answer, segment: None };
         recent.keep(7, addr, 1, span);
         for (offset, expected) in
             [(-17, None), (-16, Some(answer)), (0, Some(answer)), (15, Some(answer)), (16, None)]

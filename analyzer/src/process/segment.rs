@@ -1,17 +1,11 @@
 //! Kinds of memory that addresses are in: text, data, heap, stack.
 
-use crate::process::recent::Places;
-use crate::process::table::{Backing, DataObjectAt, ObjectState, ProcessTable};
+use crate::process::recent::DataSpan;
+use crate::process::table::ProcessTable;
 use dataspace_proto::address::Avma;
 use dataspace_proto::memory::MemorySegment;
 use dataspace_proto::record::{Mmap, Sample};
 use dataspace_proto::register::Register;
-
-/// Mappings that are remembered.
-const N_RECENT: usize = 64;
-
-/// Addresses within so many bytes share a place among them.
-const RANGE_SHIFT: u32 = 16;
 
 /// Beginnings of the names that the kernel gives to mappings of shared memory (`shmem_kernel_file_setup()`, `newseg()` and
 /// `memfd_create()` in Linux), and of the directory of POSIX's.
@@ -38,78 +32,21 @@ pub(crate) fn of_mapping(mmap: &Mmap) -> MemorySegment {
     }
 }
 
-/// Addresses of one process that are in one kind of memory.
-#[derive(Clone, Copy, Debug)]
-struct SegmentSpan {
-    pid: i32,
-    start: Avma,
-    end: Avma,
-    segment: MemorySegment,
-}
-
-impl SegmentSpan {
-    fn holds(&self, pid: i32, addr: Avma) -> bool {
-        self.pid == pid && self.start <= addr && addr < self.end
-    }
-
-    /// Kind of memory that a sample touched in here.
-    fn segment_of(&self, sample: &Sample) -> MemorySegment {
-        if self.segment != MemorySegment::Anonymous {
-            return self.segment;
-        }
-        // The stack of another thread than the first is mapped as any memory without a file is.
-        let sp = sample.registers_of_user().get(Register::Rsp).map(Avma);
-        let is_stack = sp.is_some_and(|sp| self.start <= sp && sp < self.end);
-        if is_stack { MemorySegment::Stack } else { self.segment }
-    }
-}
-
-/// Mappings that samples touched lately.
-#[derive(Debug, Default)]
-pub(crate) struct RecentSegments(Places<SegmentSpan, N_RECENT>);
-
 impl ProcessTable {
     /// Kind of memory that `addr` of a sample's process is in; `None` where nothing is known to be mapped there.
     pub(crate) fn segment(&mut self, sample: &Sample, addr: Avma) -> Option<MemorySegment> {
         if !addr.is_user() {
             return Some(MemorySegment::Kernel);
         }
-        let n_changes = self.n_changes();
-        if let Some(span) = self.recent_segments.0.at(addr.0 >> RANGE_SHIFT, n_changes)
-            && span.holds(sample.pid, addr)
-        {
-            return Some(span.segment_of(sample));
+        let DataSpan { start, end, segment, .. } = self.data_around(sample.pid, addr)?;
+        let segment = segment?;
+        if segment != MemorySegment::Anonymous {
+            return Some(segment);
         }
-        Some(self.mapped_span(sample.pid, addr)?.segment_of(sample))
-    }
-
-    #[cold]
-    fn mapped_span(&mut self, pid: i32, addr: Avma) -> Option<SegmentSpan> {
-        let mapping = *self.mapping(pid, addr)?;
-        let mut span =
-            SegmentSpan { pid, start: mapping.start, end: mapping.end, segment: mapping.segment };
-        match (mapping.segment, mapping.backing) {
-            (MemorySegment::Data, Backing::File(object)) => {
-                let state = self.object(object).map(|known| &known.state);
-                if matches!(state, Some(ObjectState::Failed(_))) {
-                    span.segment = MemorySegment::File;
-                }
-            }
-            // Zeroed data is no part of the file, and a heap may share its mapping.
-            (MemorySegment::Anonymous, _) => {
-                if let Some(data) = self.data_around(pid, addr) {
-                    span.start = span.start.max(Avma(data.start));
-                    span.end = span.end.min(Avma(data.end));
-                    if let DataObjectAt::Open { .. } = data.answer {
-                        span.segment = MemorySegment::Data;
-                    }
-                }
-            }
-            _ => {}
-        }
-        let n_changes = self.n_changes();
-        *self.recent_segments.0.at(addr.0 >> RANGE_SHIFT, n_changes) = Some(span);
-        Some(span)
+        // The stack of another thread than the first is mapped as any memory without a file is.
+        let sp = sample.registers_of_user().get(Register::Rsp);
+        let is_stack = sp.is_some_and(|sp| (start..end).contains(&sp));
+        Some(if is_stack { MemorySegment::Stack } else { segment })
     }
 }
 
@@ -154,6 +91,7 @@ mod tests {
         let mut table = ProcessTable::default();
         table.mmap(&mmap(0x10_0000, "//anon", false));
         table.mmap(&mmap(0x20_0000, "//anon", false));
+        table.mmap(&mmap(0xffff_ffff_ff60_0000, "[vsyscall]", true));
         let mut sample = Sample { pid: 1, ip: Avma(0x1000), ..Sample::default() };
         sample.registers.set(Register::Rsp, 0x10_0800);
         let mut of = |addr| table.segment(&sample, Avma(addr));
@@ -162,6 +100,7 @@ mod tests {
             assert_eq!(of(0x20_0010), Some(MemorySegment::Anonymous));
             assert_eq!(of(0x30_0010), None, "nothing is there");
             assert_eq!(of(0xffff_8000_0000_0000), Some(MemorySegment::Kernel));
+            assert_eq!(of(0xffff_ffff_ff60_0010), Some(MemorySegment::Kernel));
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::elf::thread_block::ThreadBlock;
 use crate::index::load_object::ObjectFacts;
 use crate::limit;
 use crate::process::recent::{DataSpan, RecentData};
-use crate::process::segment::{self, RecentSegments};
+use crate::process::segment;
 use dataspace_proto::address::{Avma, FileOffset, Svma};
 use dataspace_proto::memory::MemorySegment;
 use dataspace_proto::reason::Reason;
@@ -93,7 +93,6 @@ pub(crate) struct ProcessTable {
     /// Number of times that mappings or the state of load objects may have changed.
     n_changes: u64,
     recent_data: RecentData,
-    pub(super) recent_segments: RecentSegments,
 }
 
 impl ProcessTable {
@@ -240,18 +239,23 @@ impl ProcessTable {
         self.data_around(pid, avma).map_or(DataObjectAt::None, |span| span.answer)
     }
 
-    /// The same, with addresses around `avma` that have the same answer.
+    /// The same with the kind of memory, and addresses around `avma` that have the same answers.
+    #[inline]
     pub(super) fn data_around(&mut self, pid: i32, avma: Avma) -> Option<DataSpan> {
-        if let Some(known) = self.recent_data.find(pid, avma, self.n_changes) {
-            return Some(known);
+        match self.recent_data.find(pid, avma, self.n_changes) {
+            Some(known) => Some(known),
+            None => self.find_data(pid, avma),
         }
+    }
+
+    #[cold]
+    fn find_data(&mut self, pid: i32, avma: Avma) -> Option<DataSpan> {
         let span = self.data_span(pid, avma)?;
         self.recent_data.keep(pid, avma, self.n_changes, span);
         Some(span)
     }
 
-    /// The same with the addresses around `avma` that have the same answer: no other mapping begins
-    /// there, and no segment begins or ends.
+    /// The same, worked out: the addresses are all in one mapping or in none, and no segment of a file begins or ends there.
     fn data_span(&self, pid: i32, avma: Avma) -> Option<DataSpan> {
         let space = &self.spaces.get(&pid)?.mappings;
         // A load object's segments lie together: the nearest mapped file at or below the address
@@ -259,10 +263,20 @@ impl ProcessTable {
         let mut below = space.range(..=avma).rev().map(|(_, mapping)| mapping).peekable();
         let next = Avma(avma.0.checked_add(1)?);
         let above = space.range(next..).next();
-        let mut span = DataSpan {
-            start: below.peek()?.start.0,
-            end: above.map_or(u64::MAX, |(start, _)| start.0),
-            answer: DataObjectAt::None,
+        let nearest = below.peek()?;
+        let mut span = match avma < nearest.end {
+            true => DataSpan {
+                start: nearest.start.0,
+                end: nearest.end.0,
+                answer: DataObjectAt::None,
+                segment: Some(self.segment_of(nearest)),
+            },
+            false => DataSpan {
+                start: nearest.end.0,
+                end: above.map_or(u64::MAX, |(start, _)| start.0),
+                answer: DataObjectAt::None,
+                segment: None,
+            },
         };
         let file = |mapping: &Mapping| match mapping.backing {
             Backing::File(object) => Some((object, *mapping)),
@@ -276,9 +290,7 @@ impl ProcessTable {
             // Whether what lies after the file is its bss, only its headers tell.
             _ => {
                 if avma < mapping.end {
-                    (span.end, span.answer) = (mapping.end.0, DataObjectAt::Unopened(object));
-                } else {
-                    span.start = mapping.end.0.max(span.start);
+                    span.answer = DataObjectAt::Unopened(object);
                 }
                 return Some(span);
             }
@@ -289,15 +301,31 @@ impl ProcessTable {
         let code = near
             .map(|(_, near)| near)
             .find(|near| near.is_executable && near.backing == Backing::File(object));
-        let bias = bias(facts, code.unwrap_or(&mapping))?;
+        let Some(bias) = bias(facts, code.unwrap_or(&mapping)) else { return Some(span) };
         let svma = Svma(avma.0.wrapping_sub(bias));
         let (room_below, room_above, is_held) = room(&facts.segments, svma);
         span.start = span.start.max(avma.0.saturating_sub(room_below));
         span.end = span.end.min(avma.0.saturating_add(room_above));
         if is_held {
             span.answer = DataObjectAt::Open { object, bias };
+            // Zeroed data is no part of the file, and a heap may share its mapping.
+            if span.segment == Some(MemorySegment::Anonymous) {
+                span.segment = Some(MemorySegment::Data);
+            }
         }
         Some(span)
+    }
+
+    /// Kind of memory that a mapping is, but for zeroed data.
+    fn segment_of(&self, mapping: &Mapping) -> MemorySegment {
+        match (mapping.segment, mapping.backing) {
+            (MemorySegment::Data, Backing::File(object)) => {
+                let state = self.object(object).map(|known| &known.state);
+                let is_data = !matches!(state, Some(ObjectState::Failed(_)));
+                if is_data { MemorySegment::Data } else { MemorySegment::File }
+            }
+            (segment, _) => segment,
+        }
     }
 
     pub(crate) fn object(&self, idx: LoadObjectIdx) -> Option<&LoadObject> {
@@ -443,6 +471,7 @@ fn cut_front(mapping: &Mapping, from: Avma) -> Option<Mapping> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dataspace_proto::record::Sample;
     use proptest::prelude::*;
 
     fn mmap(pid: i32, start: u64, len_bytes: u64, path: &str) -> Mmap {
@@ -578,12 +607,47 @@ mod tests {
                     _ => {}
                 }
                 for address in [address, page << 12, (page << 12) - u64::from(page != 0)] {
-                    let alone = table.data_span(1, Avma(address));
-                    let alone = alone.map_or(DataObjectAt::None, |span| span.answer);
-                    prop_assert_eq!(table.data_object(1, Avma(address)), alone);
+                    let told = |span: DataSpan| (span.answer, span.segment);
+                    let alone = table.data_span(1, Avma(address)).map(told);
+                    let found = table.data_around(1, Avma(address)).map(told);
+                    prop_assert_eq!(found, alone);
+                    let mapped = table.mapping(1, Avma(address)).is_some();
+                    prop_assert_eq!(alone.is_some_and(|(_, segment)| segment.is_some()), mapped);
                 }
             }
         }
+    }
+
+    #[test]
+    fn zeroed_data_is_data_and_the_heap_after_it_in_one_mapping_is_not() {
+        let mut table = ProcessTable::default();
+        let file = |start, file_offset, is_executable| {
+            let file_offset = FileOffset(file_offset);
+            Mmap { file_offset, is_executable, ..mmap(1, start, 0x1000, "/a") }
+        };
+        table.mmap(&file(0x10_0000, 0, true));
+        table.mmap(&file(0x10_1000, 0x1000, false));
+        table.mmap(&mmap(1, 0x10_2000, 0x8000, "//anon"));
+        let kind = |table: &mut ProcessTable, addr| {
+            let sample = Sample { pid: 1, ..Sample::default() };
+            table.segment(&sample, Avma(addr))
+        };
+        open(&mut table, &[(0x1000, 0x3800)]);
+        for (addr, expected) in [
+            (0x10_0800, MemorySegment::Text),
+            (0x10_1800, MemorySegment::Data),
+            (0x10_2000, MemorySegment::Data),
+            (0x10_47ff, MemorySegment::Data),
+            (0x10_4800, MemorySegment::Anonymous),
+            (0x10_9fff, MemorySegment::Anonymous),
+        ] {
+            assert_eq!(kind(&mut table, addr), Some(expected), "{addr:#x}");
+        }
+        if let Some(object) = table.object_mut(LoadObjectIdx(0)) {
+            object.state = ObjectState::Failed(Reason::ObjectMissing);
+        }
+        assert_eq!(kind(&mut table, 0x10_1800), Some(MemorySegment::File));
+        assert_eq!(kind(&mut table, 0x10_2000), Some(MemorySegment::Anonymous));
     }
 
     #[test]
