@@ -11,6 +11,7 @@ use dataspace_proto::event::EventKind;
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::AddressSource;
+use std::num::NonZeroU32;
 
 /// The size of an access whose instruction is not known.
 const UNKNOWN_SIZE: u64 = 0;
@@ -44,7 +45,7 @@ impl World {
         Ok(Attribution {
             trigger: located.trigger_avma(survivor.trigger),
             access: Some(memory.access),
-            size: (memory.size != 0).then_some(memory.size),
+            size: NonZeroU32::new(memory.size),
             addr,
             site: Some(located.site),
             verdict: claim.map_or_else(Verdict::Unknown, Verdict::Attributed),

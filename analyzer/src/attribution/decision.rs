@@ -17,6 +17,7 @@ use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
 use dataspace_proto::register::Registers;
 use dataspace_proto::sample_line::AddressSource;
+use std::num::NonZeroU32;
 
 impl World {
     /// Attributes a sample whose site is known.
@@ -111,7 +112,7 @@ impl World {
         let named = self.names.stack();
         Attribution {
             access: Some(access),
-            size: Some(RETURN_ADDRESS_BYTES.into()),
+            size: NonZeroU32::new(RETURN_ADDRESS_BYTES.into()),
             addr,
             site: Some(located.site),
             verdict: Verdict::Attributed(Claim::of(Witness::Instruction, named, Placing::Part)),
@@ -309,14 +310,14 @@ mod tests {
         let first = Attribution {
             trigger: Some(Avma(0x1000)),
             access: Some(Access::Load),
-            size: Some(8),
+            size: NonZeroU32::new(8),
             addr: Some((Avma(0x5000), AddressSource::Computed)),
             ..Attribution::unknown(Reason::Unascertainable)
         };
         assert_eq!(world.in_common(first, first), first);
         let trigger = Attribution { trigger: Some(Avma(0x1004)), ..first };
         let access = Attribution { access: Some(Access::Store), ..first };
-        let size = Attribution { size: Some(4), ..first };
+        let size = Attribution { size: NonZeroU32::new(4), ..first };
         let addr = Attribution { addr: Some((Avma(0x5008), AddressSource::Computed)), ..first };
         let verdict = Attribution { verdict: Verdict::Unknown(Reason::RegisterLoss), ..first };
         let unresolvable = Verdict::Unknown(Reason::Unresolvable);

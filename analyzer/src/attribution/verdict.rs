@@ -13,6 +13,7 @@ use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
 use dataspace_proto::register::{Register, Registers};
 use dataspace_proto::sample_line::AddressSource;
+use std::num::NonZeroU32;
 
 /// Reason that an attribution has to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,8 @@ pub(crate) enum Verdict {
 pub(crate) struct Attribution {
     pub(crate) trigger: Option<Avma>,
     pub(crate) access: Option<Access>,
-    pub(crate) size: Option<u32>,
+    /// Bytes that the trigger touches.
+    pub(crate) size: Option<NonZeroU32>,
     pub(crate) addr: Option<(Avma, AddressSource)>,
     pub(crate) site: Option<SiteIdx>,
     pub(crate) verdict: Verdict,

@@ -1,6 +1,6 @@
 //! One field of the samples of a chunk, which takes no room while all have the same.
 
-use crate::history::chunk::CHUNK_ROWS;
+use crate::history::chunk::{CHUNK_ROWS, RUN_ROWS};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -29,9 +29,12 @@ impl<T: Copy + PartialEq> RowValues<T> {
     pub(crate) fn extend(&mut self, first: usize, more: &[T]) {
         let same = self.same[0];
         if self.own.is_empty() {
-            // Without a way out in the middle several are compared at once; the last one tells most often.
-            let is_last_same = more.last().is_none_or(|last| *last == same);
-            if is_last_same && more.iter().fold(true, |is_same, value| is_same & (*value == same)) {
+            // Of a known number of values, most often, less has to be decided.
+            let is_same = match more.first_chunk::<RUN_ROWS>() {
+                Some(run) if more.len() == RUN_ROWS => are_all(run, same),
+                _ => are_all(more, same),
+            };
+            if is_same {
                 return;
             }
             self.own.reserve_exact(CHUNK_ROWS);
@@ -49,6 +52,12 @@ impl<T: Copy + PartialEq> RowValues<T> {
     pub(crate) const fn bytes(&self) -> usize {
         self.own.capacity() * size_of::<T>()
     }
+}
+
+/// Tells whether all values are this one. Without a way out in the middle several are compared at once.
+#[inline]
+fn are_all<T: Copy + PartialEq>(values: &[T], one: T) -> bool {
+    values.iter().fold(true, |are_same, value| are_same & (*value == one))
 }
 
 impl<T: Clone> Clone for RowValues<T> {

@@ -23,6 +23,7 @@ use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::Evidence;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -42,7 +43,7 @@ pub(crate) struct TouchedData {
     pub(crate) offset: u32,
     /// Number of the element in the array, or [`NONE`].
     pub(crate) index: u32,
-    /// The static array that it is in, where all elements have this name.
+    /// The static array that it is in, where all elements have this name: each sample tells its own number.
     pub(crate) array: Option<StaticArray>,
 }
 
@@ -57,18 +58,27 @@ impl TouchedData {
         attribution: &Attribution,
         world: &mut World,
     ) -> (u32, u32) {
-        let Some(array) = self.array.filter(|_| self.index == NONE) else {
-            return (self.offset, self.index);
+        let index = match self.array {
+            None => self.index,
+            Some(array) => element(array, sample, attribution, world).unwrap_or(NONE),
         };
-        let mut element = || {
-            let (addr, _) = attribution.addr?;
-            let data = world.processes.data_object(sample.pid, addr);
-            let DataObjectAt::Open { bias, .. } = data else { return None };
-            let into = addr.0.wrapping_sub(bias).wrapping_sub(array.start.0);
-            u32::try_from(into / array.element_bytes).ok()
-        };
-        (self.offset, element().unwrap_or(NONE))
+        (self.offset, index)
     }
+}
+
+/// The number of the element of a static array that a sample touched.
+#[inline(never)]
+fn element(
+    array: StaticArray,
+    sample: &Sample,
+    attribution: &Attribution,
+    world: &mut World,
+) -> Option<u32> {
+    let (addr, _) = attribution.addr?;
+    let data = world.processes.data_object(sample.pid, addr);
+    let DataObjectAt::Open { bias, .. } = data else { return None };
+    let into = addr.0.wrapping_sub(bias).wrapping_sub(array.start.0);
+    u32::try_from(into / array.element_bytes).ok()
 }
 
 /// Full chunks, oldest first.
@@ -128,6 +138,8 @@ impl History {
     }
 
     /// Keeps a decided sample, what it touched, and the evidence for that.
+    // Not in line, where it would be in the way of samples that are not kept.
+    #[inline(never)]
     pub(crate) fn append(
         &mut self,
         sample: &Sample,
@@ -141,7 +153,10 @@ impl History {
         }
         // In this order: what is only copied waits in no register for what has to be looked up.
         let place = self.place(sample, attribution, world);
-        let caller = self.caller(sample, attribution, world);
+        let caller = match sample.stack.is_empty() {
+            true => NONE,
+            false => self.caller(sample, attribution, world),
+        };
         let task = self.tasks.number(sample, |id| cgroups.path(id));
         let (claim, addr) = (attribution.claim(), attribution.addr);
         let segment = addr.and_then(|(addr, _)| world.processes.segment(sample, addr));
@@ -162,7 +177,7 @@ impl History {
             cpu: sample.cpu.unwrap_or(NONE),
             latency: sample.latency,
             event: sample.event.0,
-            size: attribution.size.and_then(|size| size.try_into().ok()).unwrap_or(0),
+            size: attribution.size.map_or(0, NonZeroU32::get).try_into().unwrap_or(0),
             told: PackedTold::of(sample),
             found: Found {
                 access: attribution.access,
@@ -245,6 +260,7 @@ impl History {
     }
 
     /// The number of the place of the call that led to a sample's function.
+    #[inline(never)]
     fn caller(&mut self, sample: &Sample, attribution: &Attribution, world: &World) -> u32 {
         let returned = attribution.site.and_then(|site| world.returns_to(sample, site));
         let Some(back) = returned else { return NONE };
@@ -355,9 +371,13 @@ impl History {
         if self.gone.capacity() == 0 {
             self.gone.reserve_exact(limit::MAX_GONE_SECONDS + 1);
         }
-        let is_same = |one: &u64, other: &u64| one / SECOND_NS == other / SECOND_NS;
-        for times_ns in chunk.times_ns().chunk_by(is_same) {
-            let (second, more) = (times_ns[0] / SECOND_NS, times_ns.len() as u64);
+        let mut times_ns = chunk.times_ns();
+        while let Some(first_ns) = times_ns.first() {
+            let second = first_ns / SECOND_NS;
+            let is_other = |ns: &u64| ns.wrapping_sub(second * SECOND_NS) >= SECOND_NS;
+            let n_same = times_ns.iter().position(is_other).unwrap_or(times_ns.len());
+            let more = n_same as u64;
+            times_ns = &times_ns[n_same..];
             let at = self.gone.partition_point(|(known, _)| *known < second);
             match self.gone.get_mut(at) {
                 Some((known, count)) if *known == second => *count += more,

@@ -24,29 +24,57 @@ pub(crate) struct Tasks {
     newest: FxHashMap<(i32, i32), (Option<NonZeroU64>, u32)>,
     /// Names by thread. Those of threads that ended stay: samples of them may still wait.
     comms: FxHashMap<i32, Arc<str>>,
-    /// The thread that was asked for last.
-    last: Option<((i32, i32), Option<NonZeroU64>, u32)>,
+    last: LastTask,
+}
+
+/// The task that was asked for last.
+#[derive(Debug, Default)]
+struct LastTask {
+    /// There is one.
+    is_known: bool,
+    pid: i32,
+    tid: i32,
+    cgroup: Option<NonZeroU64>,
+    number: u32,
+}
+
+impl LastTask {
+    fn is_of(&self, sample: &Sample) -> bool {
+        // A number that is never 0 is compared like any other.
+        let id = |cgroup: Option<NonZeroU64>| cgroup.map_or(0, NonZeroU64::get);
+        let is_thread = self.pid == sample.pid && self.tid == sample.tid;
+        is_thread && self.is_known && id(self.cgroup) == id(sample.cgroup)
+    }
 }
 
 impl Tasks {
     /// The number of a sample's task; `cgroup` tells the path of its control group.
+    #[inline]
     pub(crate) fn number(
         &mut self,
         sample: &Sample,
         cgroup: impl FnOnce(u64) -> Option<Arc<str>>,
     ) -> u32 {
-        let thread = (sample.pid, sample.tid);
-        if let Some((of, group, number)) = self.last
-            && of == thread
-            && group == sample.cgroup
-        {
-            return number;
+        match self.last.is_of(sample) {
+            true => self.last.number,
+            false => self.find(sample, cgroup),
         }
+    }
+
+    #[inline(never)]
+    fn find(&mut self, sample: &Sample, cgroup: impl FnOnce(u64) -> Option<Arc<str>>) -> u32 {
+        let thread = (sample.pid, sample.tid);
         let number = match self.newest.get(&thread) {
             Some((group, number)) if *group == sample.cgroup => *number,
             _ => self.add(thread, sample.cgroup, cgroup),
         };
-        self.last = Some((thread, sample.cgroup, number));
+        self.last = LastTask {
+            is_known: true,
+            pid: sample.pid,
+            tid: sample.tid,
+            cgroup: sample.cgroup,
+            number,
+        };
         number
     }
 
@@ -95,7 +123,7 @@ impl Tasks {
 
     fn forget(&mut self, pid: i32, tid: i32) {
         self.newest.remove(&(pid, tid));
-        self.last = None;
+        self.last.is_known = false;
     }
 
     pub(crate) fn freeze(&self) -> Frozen<Task> {

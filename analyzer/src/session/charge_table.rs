@@ -113,7 +113,8 @@ fn touched(
     // Of an object of 4 GiB the end has no offset.
     let number = |number: u64| u32::try_from(number).unwrap_or(NONE);
     let (offset, index) = (number(*offset), named.index().map_or(NONE, number));
-    TouchedData { name, offset, index, array: named.array }
+    let array = named.array.filter(|_| index == NONE);
+    TouchedData { name, offset, index, array }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use dataspace_proto::snapshot::{
 };
 use dataspace_proto::window::{Window, Windows};
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 
 impl Analyzer {
@@ -170,7 +170,7 @@ impl Analyzer {
         let notation =
             named.map_or(ScalarNotation::DIGITS, |named| ScalarNotation::of(&named.answer.object));
         let touched = |value: Option<u64>| {
-            let n_bytes = attribution.size.unwrap_or(0).into();
+            let n_bytes = attribution.size.map_or(0, NonZeroU32::get).into();
             value.map(|value| notation.text(value, n_bytes).into())
         };
         SampleLine {
@@ -194,7 +194,7 @@ impl Analyzer {
             addr: attribution.addr.map(|(addr, _)| addr.0),
             addr_source: attribution.addr.map(|(_, source)| source),
             access: attribution.access,
-            size: attribution.size,
+            size: attribution.size.map(NonZeroU32::get),
             old: touched(change.before),
             new: touched(change.after),
             object: spelling.map(|spelling| Arc::clone(&spelling.descriptor)),

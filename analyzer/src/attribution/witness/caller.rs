@@ -128,7 +128,7 @@ impl World {
     /// The address to which the function returns that a sample of this site was in, where the sampled stack tells it.
     pub(crate) fn returns_to(&self, sample: &Sample, site: SiteIdx) -> Option<Avma> {
         // Registers of an exact IP are those of a moment after that instruction: in another frame, perhaps.
-        if sample.stack.is_empty() || sample.is_exact_ip {
+        if sample.is_exact_ip {
             return None;
         }
         let frame = self.sites.get(site).outcome.as_ref().ok()?.frame?;
