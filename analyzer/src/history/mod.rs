@@ -8,3 +8,4 @@ pub(crate) mod row_values;
 pub mod store;
 pub(crate) mod task;
 pub(crate) mod telling;
+pub(crate) mod touched_data;

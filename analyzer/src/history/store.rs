@@ -2,7 +2,6 @@
 
 use crate::attribution::claim::Placing;
 use crate::attribution::code_place::user_ip;
-use crate::attribution::name_table::StaticArray;
 use crate::attribution::site_table::SiteIdx;
 use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
@@ -13,10 +12,11 @@ use crate::history::growing::Frozen;
 use crate::history::place::{self, PlaceTable, SampledCode, SampledPlace, TriggerPlace};
 use crate::history::task::{Task, Tasks};
 use crate::history::telling::{Found, PackedTold};
+use crate::history::touched_data::TouchedData;
 use crate::limit;
 use crate::process::cgroup_table::CgroupTable;
 use crate::process::made_code::named_code;
-use crate::process::table::{Backing, DataObjectAt};
+use crate::process::table::Backing;
 use crate::x86_64::moved_value::ValueChange;
 use dataspace_proto::address::Svma;
 use dataspace_proto::record::Sample;
@@ -33,53 +33,6 @@ const SHARED_BYTES: usize = Chunk::BYTES;
 
 /// Room that is kept where memory is short.
 const LEAST_BYTES: u64 = 3 * Chunk::BYTES as u64;
-
-/// The data object that a sample touched, in the history's terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TouchedData {
-    /// Number of the name.
-    pub(crate) name: u32,
-    /// Offset in the outermost element, or [`NONE`].
-    pub(crate) offset: u32,
-    /// Number of the element in the array, or [`NONE`].
-    pub(crate) index: u32,
-    /// The static array that it is in, where all elements have this name: each sample tells its own number.
-    pub(crate) array: Option<StaticArray>,
-}
-
-impl TouchedData {
-    /// No data object.
-    pub(crate) const NOTHING: Self = Self { name: NONE, offset: NONE, index: NONE, array: None };
-
-    /// The offset, and the number of the element, of one sample.
-    fn position(
-        &self,
-        sample: &Sample,
-        attribution: &Attribution,
-        world: &mut World,
-    ) -> (u32, u32) {
-        let index = match self.array {
-            None => self.index,
-            Some(array) => element(array, sample, attribution, world).unwrap_or(NONE),
-        };
-        (self.offset, index)
-    }
-}
-
-/// The number of the element of a static array that a sample touched.
-#[inline(never)]
-fn element(
-    array: StaticArray,
-    sample: &Sample,
-    attribution: &Attribution,
-    world: &mut World,
-) -> Option<u32> {
-    let (addr, _) = attribution.addr?;
-    let data = world.processes.data_object(sample.pid, addr);
-    let DataObjectAt::Open { bias, .. } = data else { return None };
-    let into = addr.0.wrapping_sub(bias).wrapping_sub(array.start.0);
-    u32::try_from(into / array.element_bytes).ok()
-}
 
 /// Full chunks, oldest first.
 #[derive(Debug, Default)]

@@ -3,7 +3,8 @@
 use crate::attribution::verdict::{Attribution, Verdict, Wait};
 use crate::attribution::world::{Meaning, Paths, World};
 use crate::bytes::file::LoadObjectIdx;
-use crate::history::store::{History, TouchedData};
+use crate::history::store::History;
+use crate::history::touched_data::TouchedData;
 use crate::index::code_names::Names;
 use crate::index::question::{Answer, Needs, Question, Request, Response};
 use crate::limit;

@@ -3,7 +3,8 @@
 use crate::attribution::name_table::{NameTable, Named, NamedIdx};
 use crate::history::chunk::NONE;
 use crate::history::data_name::DataName;
-use crate::history::store::{History, TouchedData};
+use crate::history::store::History;
+use crate::history::touched_data::TouchedData;
 use crate::index::site::PlacedObject;
 use crate::totals::rolling::{ObjectIdx, Totals};
 use crate::totals::sums::place;
