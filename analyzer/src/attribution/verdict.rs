@@ -75,6 +75,11 @@ impl Attribution {
         }
     }
 
+    /// Bytes that the trigger touches; 0 where that is not known.
+    pub(crate) fn size_bytes(&self) -> u32 {
+        self.size.map_or(0, NonZeroU32::get)
+    }
+
     /// The claim that it rests on.
     pub(crate) const fn claim(&self) -> Option<&Claim> {
         match &self.verdict {

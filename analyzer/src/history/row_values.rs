@@ -30,9 +30,9 @@ impl<T: Copy + PartialEq> RowValues<T> {
         let same = self.same[0];
         if self.own.is_empty() {
             // Of a known number of values, most often, less has to be decided.
-            let is_same = match more.first_chunk::<RUN_ROWS>() {
-                Some(run) if more.len() == RUN_ROWS => are_all(run, same),
-                _ => are_all(more, same),
+            let is_same = match <&[T; RUN_ROWS]>::try_from(more) {
+                Ok(run) => are_all(run, same),
+                Err(_) => are_all(more, same),
             };
             if is_same {
                 return;

@@ -23,7 +23,6 @@ use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::Evidence;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -130,7 +129,7 @@ impl History {
             cpu: sample.cpu.unwrap_or(NONE),
             latency: sample.latency,
             event: sample.event.0,
-            size: attribution.size.map_or(0, NonZeroU32::get).try_into().unwrap_or(0),
+            size: attribution.size_bytes().try_into().unwrap_or(0),
             told: PackedTold::of(sample),
             found: Found {
                 access: attribution.access,

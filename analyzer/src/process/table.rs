@@ -264,20 +264,11 @@ impl ProcessTable {
         let next = Avma(avma.0.checked_add(1)?);
         let above = space.range(next..).next();
         let nearest = below.peek()?;
-        let mut span = match avma < nearest.end {
-            true => DataSpan {
-                start: nearest.start.0,
-                end: nearest.end.0,
-                answer: DataObjectAt::None,
-                segment: Some(self.segment_of(nearest)),
-            },
-            false => DataSpan {
-                start: nearest.end.0,
-                end: above.map_or(u64::MAX, |(start, _)| start.0),
-                answer: DataObjectAt::None,
-                segment: None,
-            },
+        let (start, end, segment) = match avma < nearest.end {
+            true => (nearest.start.0, nearest.end.0, Some(self.segment_of(nearest))),
+            false => (nearest.end.0, above.map_or(u64::MAX, |(start, _)| start.0), None),
         };
+        let mut span = DataSpan { start, end, answer: DataObjectAt::None, segment };
         let file = |mapping: &Mapping| match mapping.backing {
             Backing::File(object) => Some((object, *mapping)),
             _ => None,

@@ -437,9 +437,7 @@ impl Analyzer {
         if self.history.is_kept() {
             let (world, cgroups) = (&mut self.world, &self.cgroups);
             self.history.append(sample, attribution, touched, world, cgroups);
-            if self.is_watching || self.history.places.unopened.is_some() {
-                self.complete(sample, attribution);
-            }
+            self.complete(sample, attribution);
         }
         observer.decided(self, Decided { sample, attribution });
     }

@@ -7,7 +7,6 @@ use dataspace_proto::record::Sample;
 
 impl Analyzer {
     /// Adds to the sample that was kept last what a breakpoint tells, and has the load object opened that it lacks.
-    #[inline(never)]
     pub(super) fn complete(&mut self, sample: &Sample, attribution: &Attribution) {
         if self.is_watching
             && let Some(len_bytes) = self.watched_bytes(sample)

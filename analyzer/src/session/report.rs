@@ -170,7 +170,7 @@ impl Analyzer {
         let notation =
             named.map_or(ScalarNotation::DIGITS, |named| ScalarNotation::of(&named.answer.object));
         let touched = |value: Option<u64>| {
-            let n_bytes = attribution.size.map_or(0, NonZeroU32::get).into();
+            let n_bytes = attribution.size_bytes().into();
             value.map(|value| notation.text(value, n_bytes).into())
         };
         SampleLine {

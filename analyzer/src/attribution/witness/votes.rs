@@ -13,7 +13,6 @@ use crate::x86_64::access::{MemoryAccess, Role, SegmentBase};
 use dataspace_proto::address::Avma;
 use dataspace_proto::record::Sample;
 use dataspace_proto::register::Register;
-use std::num::NonZeroU32;
 
 impl World {
     /// The claim of votes on the access at `avma`; `memory` is `None` where its instruction is not known.
@@ -94,10 +93,7 @@ impl World {
         if claim.placing != Placing::Addressed || self.paths != Paths::Both {
             return;
         }
-        let Some(touch) = heap_touch(sample, avma, attribution.size.map_or(0, NonZeroU32::get))
-        else {
-            return;
-        };
+        let Some(touch) = heap_touch(sample, avma, attribution.size_bytes()) else { return };
         let named = self.names.get_mut(claim.named);
         let offset = named.answer.offset;
         let lesson = *named.lesson.get_or_insert_with(|| self.votes.lesson(&named.answer));
