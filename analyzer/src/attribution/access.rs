@@ -2,7 +2,7 @@
 
 use crate::attribution::claim::{Claim, Placing, Witness};
 use crate::attribution::search::TriggerCandidate;
-use crate::attribution::verdict::{Attribution, Located, Verdict};
+use crate::attribution::verdict::{Attribution, Located, Verdict, Wait};
 use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
 use crate::index::question::Needs;
@@ -20,9 +20,9 @@ impl World {
     /// Attributes one access.
     pub(crate) fn attribute_access(
         &mut self,
-        located: Located<'_>,
+        located: &Located<'_>,
         candidate: TriggerCandidate<'_>,
-    ) -> Result<Attribution, Needs> {
+    ) -> Result<Attribution, Wait> {
         let TriggerCandidate { survivor, state } = candidate;
         let Some((_, typed)) = survivor.chosen(located.past) else {
             return Ok(Attribution::unknown(Reason::Unresolvable));
@@ -40,7 +40,7 @@ impl World {
         };
         let claim = match addr {
             Some((avma, _)) if !avma.is_user() => Err(Reason::InvalidAddress),
-            _ => self.claim(Asked { located, candidate, typed, addr, computed })?,
+            _ => self.claim(&Asked { located, candidate, typed, addr, computed })?,
         };
         Ok(Attribution {
             trigger: located.trigger_avma(survivor.trigger),
@@ -53,7 +53,7 @@ impl World {
     }
 
     /// Joins what the witnesses say.
-    fn claim(&mut self, asked: Asked<'_>) -> Result<Result<Claim, Reason>, Needs> {
+    fn claim(&mut self, asked: &Asked<'_>) -> Result<Result<Claim, Reason>, Needs> {
         let by_type = self.instruction(asked);
         let by_address = self.variable(asked)?;
         let is_lost = || {
@@ -87,7 +87,7 @@ impl World {
 
     /// The claim of an instruction, joined with that of votes on the object around it, if it knows no more
     /// than a number or a pointer.
-    fn in_surroundings(&mut self, claim: Claim, asked: Asked<'_>) -> Claim {
+    fn in_surroundings(&mut self, claim: Claim, asked: &Asked<'_>) -> Claim {
         // Only of a number that begins just there do votes know what it is a part of.
         let is_bare = claim.placing == Placing::Addressed && self.names.is_bare_scalar(claim.named);
         let Some(avma) = asked.avma().filter(|_| is_bare) else { return claim };
@@ -101,7 +101,7 @@ impl World {
 
     /// The claim of those who are asked where neither instruction nor variables tell: the callers or, rather
     /// than bytes that the instruction or they themselves know of, votes.
-    fn further(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
+    fn further(&mut self, asked: &Asked<'_>) -> Result<Option<Claim>, Needs> {
         let passed = self.passed(asked)?;
         if passed.is_some_and(|claim| claim.is_before(Witness::Votes)) {
             return Ok(passed);
@@ -120,7 +120,7 @@ impl World {
         &mut self,
         sample: &Sample,
         mut attribution: Attribution,
-    ) -> Result<Attribution, Needs> {
+    ) -> Result<Attribution, Wait> {
         let Some(avma) = sample.addr.filter(|avma| avma.is_user()) else {
             return Ok(attribution);
         };

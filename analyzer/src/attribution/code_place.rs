@@ -66,7 +66,7 @@ impl World {
         let (object, ip) = self.sites.code(site);
         let bias = user_ip(sample).0.wrapping_sub(ip.0);
         let at = Svma(attribution.trigger?.0.wrapping_sub(bias));
-        let past = self.sites.get(site).outcome.as_ref().ok()?;
+        let past = self.sites.past(site)?;
         let trigger = past.triggers.iter().find(|trigger| trigger.svma == at)?;
         Some((object, past, trigger))
     }

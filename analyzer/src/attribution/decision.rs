@@ -7,7 +7,6 @@ use crate::attribution::recent_site::KnownCode;
 use crate::attribution::search::{self, Search, TriggerCandidate};
 use crate::attribution::verdict::{Attribution, Located, Verdict, Wait};
 use crate::attribution::world::World;
-use crate::index::question::Needs;
 use crate::x86_64::abi::RETURN_ADDRESS_BYTES;
 use crate::x86_64::state::State;
 use dataspace_proto::address::Avma;
@@ -28,26 +27,21 @@ impl World {
         registers: &Registers,
     ) -> Result<Attribution, Wait> {
         let KnownCode { object, bias, site } = code;
-        let mut search = self.search.take().unwrap_or_default();
-        let outcome = self.sites.lend(site);
-        let attribution = match &outcome {
-            Ok(past) => {
-                let located = Located { sample, kind, registers, object, bias, site, past };
-                // Looked at where it is: to move it would take longer than to decide most samples.
-                match self.attribute_by(&mut search, located) {
-                    Ok(ref it) if matches!(it.verdict, Verdict::Unknown(Reason::Unresolvable)) => {
-                        self.by_frequency(&mut search, located, *it, is_last)
-                    }
-                    decided => decided,
-                }
-            }
-            Err(reason) => {
-                let unknown = Attribution::unknown(*reason);
-                let unknown = Attribution { site: Some(site), ..unknown };
-                self.by_sampled_address(sample, unknown).map_err(Wait::from)
-            }
+        let Some(past) = self.sites.lend(site) else {
+            let unknown = Attribution::unknown(self.sites.reason(site));
+            let unknown = Attribution { site: Some(site), ..unknown };
+            return self.by_sampled_address(sample, unknown);
         };
-        self.sites.give_back(site, outcome);
+        let mut search = self.search.take().unwrap_or_default();
+        let located = Located { sample, kind, registers, object, bias, site, past: &past };
+        // Looked at where it is: to move it would take longer than to decide most samples.
+        let attribution = match self.attribute_by(&mut search, &located) {
+            Ok(ref it) if matches!(it.verdict, Verdict::Unknown(Reason::Unresolvable)) => {
+                self.by_frequency(&mut search, &located, *it, is_last)
+            }
+            decided => decided,
+        };
+        self.sites.give_back(site, past);
         self.search = Some(search);
         attribution
     }
@@ -55,7 +49,7 @@ impl World {
     fn attribute_by(
         &mut self,
         search: &mut Search,
-        located: Located<'_>,
+        located: &Located<'_>,
     ) -> Result<Attribution, Wait> {
         let sample = located.sample;
         let unknown =
@@ -80,9 +74,11 @@ impl World {
         search.run(located.past, &mut state, evidence, located.stack());
         match choose(search, evidence, located.past.trail.reach) {
             Choice::Left { has_return, has_rival } => {
-                let attribution = self.attribute_left(search, located, has_return)?;
-                let trigger = attribution.trigger.filter(|_| !has_rival);
-                Ok(Attribution { trigger, ..attribution })
+                let mut answer = self.attribute_left(search, located, has_return);
+                if has_rival && let Ok(attribution) = &mut answer {
+                    attribution.trigger = None;
+                }
+                answer
             }
             Choice::NotMemory(trigger) => Ok(Attribution {
                 trigger: trigger.and_then(|trigger| located.trigger_avma(trigger)),
@@ -90,14 +86,14 @@ impl World {
                 ..unknown(Reason::Unspecified)
             }),
             Choice::Unknown(Reason::Blocked) if sample.addr.is_none() => {
-                Ok(self.by_return_address(search, located, unknown(Reason::Blocked))?)
+                self.by_return_address(search, located, unknown(Reason::Blocked))
             }
             Choice::Unknown(reason) => {
                 if search.survivors.is_empty() {
                     // A base that is not right any more contradicts everything.
                     self.thread_storage.forget_thread(sample.pid, sample.tid);
                 }
-                Ok(self.by_sampled_address(sample, unknown(reason))?)
+                self.by_sampled_address(sample, unknown(reason))
             }
         }
     }
@@ -105,7 +101,7 @@ impl World {
     /// The answer for an access to a return address.
     pub(crate) fn of_return_address(
         &mut self,
-        located: Located<'_>,
+        located: &Located<'_>,
         access: Access,
         addr: Option<(Avma, AddressSource)>,
     ) -> Attribution {
@@ -124,11 +120,11 @@ impl World {
     fn by_frequency(
         &mut self,
         search: &mut Search,
-        located: Located<'_>,
+        located: &Located<'_>,
         unresolvable: Attribution,
         is_last: bool,
     ) -> Result<Attribution, Wait> {
-        let Located { sample, object, site, past, .. } = located;
+        let Located { sample, object, site, past, .. } = *located;
         let is_whole = !search.outside.is_any() && !search.is_cut && sample.addr.is_none();
         let is_weighed = matches!(located.kind, EventKind::Clock | EventKind::Other);
         if past.trail.arrivals.is_empty() || !is_whole || !is_weighed {
@@ -155,8 +151,8 @@ impl World {
     pub(crate) fn attribute_unvoted(
         &mut self,
         search: &Search,
-        located: Located<'_>,
-    ) -> Result<Attribution, Needs> {
+        located: &Located<'_>,
+    ) -> Result<Attribution, Wait> {
         match search.only() {
             Some(only) => self.attribute_access(located, only),
             None => self.attribute_several(search, located, false),
@@ -168,24 +164,26 @@ impl World {
     pub(crate) fn attribute_left(
         &mut self,
         search: &Search,
-        located: Located<'_>,
+        located: &Located<'_>,
         has_return: bool,
-    ) -> Result<Attribution, Needs> {
-        let attribution = match search.only().filter(|_| !has_return) {
+    ) -> Result<Attribution, Wait> {
+        let answer = match search.only().filter(|_| !has_return) {
             Some(only) => {
-                let attribution = self.attribute_access(located, only)?;
-                self.learn_thread_base(located, only);
-                self.learn_thread_block(located, only);
-                self.vote(located.sample, &attribution);
-                attribution
+                let answer = self.attribute_access(located, only);
+                if let Ok(attribution) = &answer {
+                    self.learn_thread_base(located, only);
+                    self.learn_thread_block(located, only);
+                    self.vote(located.sample, attribution);
+                }
+                answer
             }
-            None => self.attribute_several(search, located, has_return)?,
+            None => self.attribute_several(search, located, has_return),
         };
-        match attribution.verdict {
-            Verdict::Unknown(Reason::Unresolvable) => {
-                self.by_sampled_address(located.sample, attribution)
+        match &answer {
+            Ok(it) if matches!(it.verdict, Verdict::Unknown(Reason::Unresolvable)) => {
+                self.by_sampled_address(located.sample, *it)
             }
-            _ => Ok(attribution),
+            _ => answer,
         }
     }
 
@@ -193,9 +191,9 @@ impl World {
     fn attribute_several(
         &mut self,
         search: &Search,
-        located: Located<'_>,
+        located: &Located<'_>,
         has_return: bool,
-    ) -> Result<Attribution, Needs> {
+    ) -> Result<Attribution, Wait> {
         let mut common = has_return.then(|| self.attribute_return(search, located));
         // Confirmed ones first: a rival may only take away from what they say.
         let confirmed = search.candidates().filter(|it| it.survivor.is_confirmed);
@@ -257,7 +255,7 @@ impl World {
     }
 
     /// The return of the callee, which read its address from the stack.
-    fn attribute_return(&mut self, search: &Search, located: Located<'_>) -> Attribution {
+    fn attribute_return(&mut self, search: &Search, located: &Located<'_>) -> Attribution {
         let stack = search.returned;
         let sampled = located.sample.addr.map(|addr| (addr, AddressSource::Sampled));
         let read = stack.map(|stack| {
@@ -268,7 +266,7 @@ impl World {
 
     /// The thread's block of the load object that the code is of, if the code tells what the base
     /// register of the one trigger that is left points at.
-    fn learn_thread_block(&mut self, located: Located<'_>, trigger: TriggerCandidate<'_>) {
+    fn learn_thread_block(&mut self, located: &Located<'_>, trigger: TriggerCandidate<'_>) {
         let Some((found, typed)) = trigger.survivor.chosen(located.past) else { return };
         let Some(link) = typed.thread_link.filter(|link| link.is_certain) else { return };
         let Sample { pid, tid, .. } = *located.sample;
@@ -283,7 +281,7 @@ impl World {
     }
 
     /// The base of the thread's storage, if the one trigger that is left tells it.
-    fn learn_thread_base(&mut self, located: Located<'_>, trigger: TriggerCandidate<'_>) {
+    fn learn_thread_base(&mut self, located: &Located<'_>, trigger: TriggerCandidate<'_>) {
         let read = trigger.state.thread_base();
         let base = match (located.sample.addr, located.kind) {
             (Some(addr), EventKind::Memory) => trigger

@@ -5,7 +5,7 @@ use crate::attribution::choice::{Choice, choose};
 use crate::attribution::code_place::NotLocated;
 use crate::attribution::recent_site::{CodePlace, KnownCode};
 use crate::attribution::search::{SampledAccess, Search};
-use crate::attribution::verdict::{Attribution, Located, Verdict};
+use crate::attribution::verdict::{Attribution, Located, Verdict, Wait};
 use crate::attribution::world::World;
 use crate::bytes::file::LoadObjectIdx;
 use crate::index::call_site::{CallForm, CalleeAddress};
@@ -105,7 +105,7 @@ fn reached(jumps: &[PointerJump], first: Reached<'_>, casts: Casts) -> Vec<bool>
 /// A sample at a function's first instruction, and the call that the return address on its stack stands after.
 #[derive(Clone, Copy)]
 struct AtEntry<'a> {
-    located: Located<'a>,
+    located: &'a Located<'a>,
     entered: &'a EnteredFunction,
     call: &'a CallForm,
     /// The address of the call, and its load object.
@@ -119,7 +119,7 @@ struct AtEntry<'a> {
 impl AtEntry<'_> {
     /// A jump by a register may have led here: it has this address.
     fn is_in_register(self) -> bool {
-        let Located { sample, registers, .. } = self.located;
+        let Located { sample, registers, .. } = *self.located;
         let mut general = Register::ALL.iter().filter(|register| **register != Register::Rip);
         general.any(|register| registers.get(*register) == Some(sample.ip.0))
     }
@@ -129,7 +129,7 @@ impl AtEntry<'_> {
     fn possible_jumps<'w>(self, ways: &'w WaysIn, first: Reached<'_>) -> Option<Vec<Possible<'w>>> {
         /// No program has anything before this address (`vm.mmap_min_addr`), or after that one.
         const USER: Range<u64> = 0x1_0000..1 << 47;
-        let Located { registers, bias, .. } = self.located;
+        let Located { registers, bias, .. } = *self.located;
         let state = State::sampled(registers, bias, None);
         let mut are_reached = None;
         let mut possible = Vec::new();
@@ -197,10 +197,10 @@ impl World {
     pub(crate) fn by_return_address(
         &mut self,
         search: &mut Search,
-        located: Located<'_>,
+        located: &Located<'_>,
         blocked: Attribution,
-    ) -> Result<Attribution, Needs> {
-        let Located { sample, registers, past, .. } = located;
+    ) -> Result<Attribution, Wait> {
+        let Located { sample, registers, past, .. } = *located;
         let (Some(stack), Some(entered)) = (registers.get(Register::Rsp), &past.entry) else {
             return Ok(blocked);
         };
@@ -214,7 +214,10 @@ impl World {
             return Ok(blocked);
         };
         let Some(call) = self.call_forms.find(caller, after).map(Arc::clone) else {
-            return Err(Needs { object: caller, question: Question::CallForm(after) });
+            return Err(Wait::Answer(Needs {
+                object: caller,
+                question: Question::CallForm(after),
+            }));
         };
         let at = Avma(return_address.0.wrapping_sub(call.length.into()));
         let casts = Casts::Dropping;
@@ -356,7 +359,7 @@ impl World {
     /// that the file has with this address.
     fn led_by_pointer(&self, entry: AtEntry<'_>) -> Option<WayIn> {
         let AtEntry { located, entered, call, at, .. } = entry;
-        let Located { sample, registers, .. } = located;
+        let Located { sample, registers, .. } = *located;
         let is_named = match &call.callee {
             CalleeAddress::Named(name) => entered.names.contains(name),
             // One of those that a function chooses from at load time.
@@ -384,7 +387,7 @@ impl World {
     /// The place of the pointer that the call went by, as an address of the load object of the sample's code.
     fn place_of_pointer(&self, entry: AtEntry<'_>) -> Option<Svma> {
         let Some(CodePointer::Memory(operand)) = entry.call.pointer else { return None };
-        let Located { sample, registers, bias, .. } = entry.located;
+        let Located { sample, registers, bias, .. } = *entry.located;
         let (_, bias_of_call) = self.locate(sample.pid, entry.at).ok()?;
         let state = State::sampled(registers, bias_of_call, None);
         let place = state.effective_address(&operand).ok()?;
@@ -395,10 +398,10 @@ impl World {
     fn at_one_of(
         &mut self,
         search: &mut Search,
-        located: Located<'_>,
+        located: &Located<'_>,
         ways: &[Avma],
         blocked: Attribution,
-    ) -> Result<Attribution, Needs> {
+    ) -> Result<Attribution, Wait> {
         let mut only: Option<Attribution> = None;
         for at in ways {
             let found = self.at_pointer(search, located, *at, blocked)?;
@@ -417,22 +420,19 @@ impl World {
     fn at_pointer(
         &mut self,
         search: &mut Search,
-        located: Located<'_>,
+        located: &Located<'_>,
         at: Avma,
         blocked: Attribution,
-    ) -> Result<Attribution, Needs> {
+    ) -> Result<Attribution, Wait> {
         let place = CodePlace { pid: located.sample.pid, ip: at, skid: Skid::Exact };
         let code = match self.site(place) {
             Ok(code) => code,
-            Err(NotLocated::Needs(needs)) => return Err(needs),
+            Err(NotLocated::Needs(needs)) => return Err(needs.into()),
             Err(NotLocated::Unknown(_)) => return Ok(blocked),
         };
-        let outcome = self.sites.lend(code.site);
-        let found = match &outcome {
-            Ok(past) => self.before(search, located, code, past),
-            Err(_) => Ok(None),
-        };
-        self.sites.give_back(code.site, outcome);
+        let Some(past) = self.sites.lend(code.site) else { return Ok(blocked) };
+        let found = self.before(search, located, code, &past);
+        self.sites.give_back(code.site, past);
         let found = found?.map(|found| Attribution { site: Some(located.site), ..found });
         Ok(found.unwrap_or(blocked))
     }
@@ -441,10 +441,10 @@ impl World {
     fn before(
         &mut self,
         search: &mut Search,
-        located: Located<'_>,
+        located: &Located<'_>,
         KnownCode { object, bias, site }: KnownCode,
         past: &Past,
-    ) -> Result<Option<Attribution>, Needs> {
+    ) -> Result<Option<Attribution>, Wait> {
         let thread_base = self.thread_storage.base(located.sample.tid);
         let mut state = State::sampled(located.registers, bias, thread_base);
         let effects = past.trail.nodes.first().map(|node| &node.effects);
@@ -455,8 +455,8 @@ impl World {
         search.run(past, &mut state, evidence, SampledStack::NONE);
         match choose(search, evidence, past.trail.reach) {
             Choice::Left { .. } => {
-                let located = Located { object, bias, site, past, ..located };
-                self.attribute_unvoted(search, located).map(Some)
+                let located = Located { object, bias, site, past, ..*located };
+                self.attribute_unvoted(search, &located).map(Some)
             }
             Choice::NotMemory(_) | Choice::Unknown(_) => Ok(None),
         }

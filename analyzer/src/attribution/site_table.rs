@@ -34,7 +34,11 @@ impl SiteIdx {
 /// A resolved IP.
 #[derive(Debug)]
 struct KnownSite {
-    site: Site,
+    scope: Arc<Scope>,
+    /// `None` while it is lent out, and where there is none.
+    past: Option<Box<Past>>,
+    /// Reason that there is none.
+    reason: Reason,
     /// The load object, and the reported IP in its terms.
     code: (LoadObjectIdx, Svma),
     /// The name that was last made for it, and which of its accesses that is for.
@@ -64,8 +68,19 @@ pub(crate) struct SiteTable {
 }
 
 impl SiteTable {
-    pub(crate) fn get(&self, idx: SiteIdx) -> &Site {
-        &self.sites[idx.0 as usize].site
+    /// The code around a site.
+    pub(crate) fn scope(&self, idx: SiteIdx) -> &Arc<Scope> {
+        &self.sites[idx.0 as usize].scope
+    }
+
+    /// The past in which its trigger may be found.
+    pub(crate) fn past(&self, idx: SiteIdx) -> Option<&Past> {
+        self.sites[idx.0 as usize].past.as_deref()
+    }
+
+    /// Reason that it has no past.
+    pub(crate) fn reason(&self, idx: SiteIdx) -> Reason {
+        self.sites[idx.0 as usize].reason
     }
 
     /// The load object of a site, and the reported IP in its terms.
@@ -114,13 +129,13 @@ impl SiteTable {
 
     /// Lends a site's past out until it is given back, so that one sample can be weighed without
     /// counting references.
-    pub(crate) fn lend(&mut self, idx: SiteIdx) -> Result<Box<Past>, Reason> {
-        std::mem::replace(&mut self.sites[idx.0 as usize].site.outcome, Err(Reason::Pending))
+    pub(crate) fn lend(&mut self, idx: SiteIdx) -> Option<Box<Past>> {
+        self.sites[idx.0 as usize].past.take()
     }
 
     /// Takes back what [`Self::lend`] gave.
-    pub(crate) fn give_back(&mut self, idx: SiteIdx, outcome: Result<Box<Past>, Reason>) {
-        self.sites[idx.0 as usize].site.outcome = outcome;
+    pub(crate) fn give_back(&mut self, idx: SiteIdx, past: Box<Past>) {
+        self.sites[idx.0 as usize].past = Some(past);
     }
 
     pub(crate) fn find(&self, object: LoadObjectIdx, query: SiteQuery) -> Option<SiteIdx> {
@@ -159,9 +174,20 @@ impl SiteTable {
             }
         }
         let idx = SiteIdx(self.sites.len() as u32);
-        self.n_nodes += site.outcome.as_ref().map_or(0, |past| past.trail.nodes.len());
-        let code = (object, query.ip);
-        self.sites.push(KnownSite { site, code, named: None, n_samples: 0, likely: (None, 0) });
+        let (past, reason) = match site.outcome {
+            Ok(past) => (Some(past), Reason::Pending),
+            Err(reason) => (None, reason),
+        };
+        self.n_nodes += past.as_ref().map_or(0, |past| past.trail.nodes.len());
+        self.sites.push(KnownSite {
+            scope: site.scope,
+            past,
+            reason,
+            code: (object, query.ip),
+            named: None,
+            n_samples: 0,
+            likely: (None, 0),
+        });
         self.of_query.insert((object, query), idx);
     }
 }

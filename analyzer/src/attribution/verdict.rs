@@ -107,12 +107,12 @@ pub(crate) struct Located<'a> {
 
 impl<'a> Located<'a> {
     /// The reported IP in the file's terms.
-    pub(crate) fn ip(self) -> Option<Svma> {
+    pub(crate) fn ip(&self) -> Option<Svma> {
         self.past.trail.nodes.first().map(|here| here.svma)
     }
 
     /// The stack at the moment that the registers are of: hardware that samples precisely takes these first.
-    pub(crate) fn stack(self) -> SampledStack<'a> {
+    pub(crate) fn stack(&self) -> SampledStack<'a> {
         let is_of_one_moment = matches!(
             self.kind,
             EventKind::Clock | EventKind::PageFault | EventKind::Breakpoint { .. }
@@ -123,7 +123,7 @@ impl<'a> Located<'a> {
     }
 
     /// The address of a trigger in the process.
-    pub(crate) fn trigger_avma(self, trigger: u8) -> Option<Avma> {
+    pub(crate) fn trigger_avma(&self, trigger: u8) -> Option<Avma> {
         let trigger = self.past.triggers.get(usize::from(trigger))?;
         Some(Avma(trigger.svma.0.wrapping_add(self.bias)))
     }

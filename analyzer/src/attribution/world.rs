@@ -12,7 +12,6 @@ use crate::bytes::file::LoadObjectIdx;
 use crate::index::call_site::{CallForm, CallSite};
 use crate::index::entered::WaysIn;
 use crate::index::named_code::KernelCode;
-use crate::index::question::Needs;
 use crate::index::site::{Site, SiteQuery};
 use crate::process::made_code::{MadeCode, named_code};
 use crate::process::table::ProcessTable;
@@ -149,13 +148,13 @@ impl World {
     /// The function, unit and load object that a sample's code is in, where they are known.
     pub(crate) fn scope(&self, sample: &Sample, attribution: &Attribution) -> Option<&Arc<Scope>> {
         match attribution.site {
-            Some(site) => Some(&self.sites.get(site).scope),
+            Some(site) => Some(self.sites.scope(site)),
             None => named_code(&self.kernel_code, &self.made_code, sample),
         }
     }
 
     /// The attribution of a sample that tells of a fetch of code at `ip`: what that code touches is not what waited.
-    fn fetch(&mut self, sample: &Sample, ip: Avma, is_exact: bool) -> Result<Attribution, Needs> {
+    fn fetch(&mut self, sample: &Sample, ip: Avma, is_exact: bool) -> Result<Attribution, Wait> {
         let addr = sample.addr.map(|addr| (addr, AddressSource::Sampled));
         let verdict = Verdict::NotMemory;
         let fetched = Attribution { addr, verdict, ..Attribution::unknown(Reason::Unspecified) };
@@ -165,10 +164,11 @@ impl World {
                 let trigger = is_exact.then_some(ip);
                 Ok(Attribution { trigger, site: Some(code.site), ..fetched })
             }
-            Err(NotLocated::Needs(needs)) => Err(needs),
-            Err(NotLocated::Unknown(Reason::JitCode)) => {
-                self.made_code.needs(sample, ip, &mut self.processes).map_or(Ok(fetched), Err)
-            }
+            Err(NotLocated::Needs(needs)) => Err(needs.into()),
+            Err(NotLocated::Unknown(Reason::JitCode)) => self
+                .made_code
+                .needs(sample, ip, &mut self.processes)
+                .map_or(Ok(fetched), |needs| Err(needs.into())),
             Err(NotLocated::Unknown(_)) => Ok(fetched),
         }
     }
@@ -195,7 +195,7 @@ impl World {
             false => (Some(sample.ip), &sample.registers),
         };
         let Some(ip) = ip else {
-            return Ok(self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel))?);
+            return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
         };
         if registers.abi == RegisterAbi::Bits32 {
             return Ok(Attribution::unknown(Reason::UnsupportedMachine));
@@ -203,14 +203,14 @@ impl World {
         // A fault on the instruction's own address is a fetch of code, not an access of its operand.
         if kind == EventKind::Fetch || (kind == EventKind::PageFault && sample.addr == Some(ip)) {
             let is_exact = kind == EventKind::PageFault || model == SkidModel::Exact;
-            return Ok(self.fetch(sample, ip, is_exact)?);
+            return self.fetch(sample, ip, is_exact);
         }
         let skid = if is_kernel {
             match resumption::is_resumed(registers) {
                 // An interrupt or a system call: the kernel's own time.
                 Some(false) => {
                     let unknown = Attribution::unknown(Reason::Kernel);
-                    return Ok(self.by_sampled_address(sample, unknown)?);
+                    return self.by_sampled_address(sample, unknown);
                 }
                 Some(true) => Skid::Exact,
                 None => Skid::KernelEntry,
@@ -229,7 +229,7 @@ impl World {
                 }
                 // The kernel at work on an address space that is not set up yet, as in exec.
                 let reason = if is_kernel { Reason::Kernel } else { reason };
-                Ok(self.by_sampled_address(sample, Attribution::unknown(reason))?)
+                self.by_sampled_address(sample, Attribution::unknown(reason))
             }
         }
     }

@@ -174,7 +174,7 @@ impl History {
         world: &World,
     ) -> u32 {
         let (object, ip) = world.sites.code(site);
-        let scope = &world.sites.get(site).scope;
+        let scope = world.sites.scope(site);
         let trigger = world.trigger_place(sample, attribution);
         let key = place::key(Some(object), scope, Some(ip), trigger);
         if let Some(known) = self.places.find(key) {

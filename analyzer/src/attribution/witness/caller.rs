@@ -45,7 +45,7 @@ struct StackWalk<'a> {
 }
 
 impl<'a> StackWalk<'a> {
-    fn new(located: Located<'a>, state: &State) -> Option<Self> {
+    fn new(located: &Located<'a>, state: &State) -> Option<Self> {
         let frame_pointer = state.get(Register::Rbp);
         let stack_pointer = state.get(Register::Rsp)?;
         Self { stack_pointer, frame_pointer, ..Self::sampled(located.sample, located.registers)? }
@@ -131,15 +131,15 @@ impl World {
         if sample.is_exact_ip {
             return None;
         }
-        let frame = self.sites.get(site).outcome.as_ref().ok()?.frame?;
+        let frame = self.sites.past(site)?.frame?;
         let registers = sample.registers_of_user();
         StackWalk::sampled(sample, registers)?.step(&frame)
     }
 
     /// The claim of the callers of the trigger's function on what it touches: an object, by the witness
     /// [`Witness::Caller`], or but bytes, by [`Witness::PassedBytes`].
-    pub(crate) fn passed(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
-        let Asked { located, candidate, typed, .. } = asked;
+    pub(crate) fn passed(&mut self, asked: &Asked<'_>) -> Result<Option<Claim>, Needs> {
+        let Asked { located, candidate, typed, .. } = *asked;
         let Some(handed) = &typed.handed else { return Ok(None) };
         if self.paths == Paths::Type {
             return Ok(None);
@@ -201,8 +201,8 @@ impl World {
 
     /// The claim of the frames further up: an address in one of them is of the variable that is described there, or else
     /// of the stack, as it is in the function's own frame.
-    pub(crate) fn outer_frame(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
-        let Asked { located, candidate, typed, .. } = asked;
+    pub(crate) fn outer_frame(&mut self, asked: &Asked<'_>) -> Result<Option<Claim>, Needs> {
+        let Asked { located, candidate, typed, .. } = *asked;
         let (Some(handed), Some(avma)) = (&typed.handed, asked.avma()) else { return Ok(None) };
         // The stack of an exact IP is that of a later moment: other calls may have their frames there.
         let is_left_out = self.paths == Paths::Type || located.sample.is_exact_ip;

@@ -17,7 +17,7 @@ use dataspace_proto::reason::Reason;
 
 impl World {
     /// The claim of instruction and debug information, else of what live objects of a known type do.
-    pub(crate) fn instruction(&mut self, asked: Asked<'_>) -> Result<Claim, Reason> {
+    pub(crate) fn instruction(&mut self, asked: &Asked<'_>) -> Result<Claim, Reason> {
         if self.paths == Paths::Address {
             return Err(Reason::Unidentified);
         }
@@ -29,8 +29,8 @@ impl World {
     }
 
     /// The object that instruction and debug information say.
-    fn type_path(&mut self, asked: Asked<'_>) -> Result<NamedIdx, Reason> {
-        let Asked { located, candidate, typed, .. } = asked;
+    fn type_path(&mut self, asked: &Asked<'_>) -> Result<NamedIdx, Reason> {
+        let Asked { located, candidate, typed, .. } = *asked;
         let TriggerCandidate { survivor, state } = candidate;
         let (trigger, access) = (survivor.trigger, survivor.access.unwrap_or(0));
         match &typed.answer {
@@ -69,8 +69,8 @@ impl World {
     }
 
     /// The claim of instruction and debug information where they know but whose bytes an access is to.
-    pub(crate) fn pointed_bytes(&mut self, asked: Asked<'_>) -> Option<Claim> {
-        let Asked { located: Located { site, .. }, candidate, typed, .. } = asked;
+    pub(crate) fn pointed_bytes(&mut self, asked: &Asked<'_>) -> Option<Claim> {
+        let Asked { located: &Located { site, .. }, candidate, typed, .. } = *asked;
         let answer = typed.bytes.as_ref().filter(|_| self.paths != Paths::Address)?;
         let Survivor { trigger, access, .. } = *candidate.survivor;
         let key = NameKey::Bytes { site, trigger, access: access.unwrap_or(0) };
@@ -79,8 +79,8 @@ impl World {
     }
 
     /// The object around the data address that another register points at.
-    fn live_object(&mut self, asked: Asked<'_>, avma: Avma) -> Option<NamedIdx> {
-        let Asked { located, candidate, typed, .. } = asked;
+    fn live_object(&mut self, asked: &Asked<'_>, avma: Avma) -> Option<NamedIdx> {
+        let Asked { located, candidate, typed, .. } = *asked;
         let size = u64::from(typed.memory.size);
         let mut found: Option<(usize, u64)> = None;
         for (live_idx, live) in typed.live.iter().enumerate() {
@@ -111,7 +111,7 @@ impl World {
 
 /// Tells whether the sample's address is that of the operand which the type path named a part of.
 fn is_addressed(asked: &Asked<'_>) -> bool {
-    let Asked { located, typed, computed, .. } = asked;
+    let Asked { located, typed, computed, .. } = *asked;
     // Without its index only the outermost object is known, and not where it begins.
     let is_told = || {
         computed.is_none()

@@ -14,7 +14,7 @@ use dataspace_proto::sample_line::AddressSource;
 /// An access, as each witness is asked about it.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    pub(crate) located: Located<'a>,
+    pub(crate) located: &'a Located<'a>,
     pub(crate) candidate: TriggerCandidate<'a>,
     pub(crate) typed: &'a TypedAccess,
     /// The data address, and who tells it.

@@ -30,7 +30,7 @@ static CONTROL_BLOCK: LazyLock<UntypedObject> = LazyLock::new(|| UntypedObject {
 impl World {
     /// The claim of what lies at an access: the object of an operand that is counted from the thread's base,
     /// else the object at the data address.
-    pub(crate) fn variable(&mut self, asked: Asked<'_>) -> Result<Option<Claim>, Needs> {
+    pub(crate) fn variable(&mut self, asked: &Asked<'_>) -> Result<Option<Claim>, Needs> {
         if self.paths == Paths::Type {
             return Ok(None);
         }
@@ -47,8 +47,8 @@ impl World {
     }
 
     /// The object at the data address: a static variable, or a variable in the frame.
-    fn object_at(&mut self, asked: Asked<'_>, avma: Avma) -> Result<Option<NamedIdx>, Needs> {
-        let Asked { located, candidate, typed, .. } = asked;
+    fn object_at(&mut self, asked: &Asked<'_>, avma: Avma) -> Result<Option<NamedIdx>, Needs> {
+        let Asked { located, candidate, typed, .. } = *asked;
         let size = u64::from(typed.memory.size);
         if let Some(named) = self.static_object(located.sample.pid, avma, size)? {
             return Ok(Some(named));
@@ -97,8 +97,8 @@ impl World {
 
     /// The object of an operand that is counted from the thread's base, which nobody needs to know
     /// for it: the program's variables have the same distance in every thread.
-    fn thread_operand(&mut self, asked: Asked<'_>) -> Result<Option<NamedIdx>, Needs> {
-        let Asked { located, candidate, typed, .. } = asked;
+    fn thread_operand(&mut self, asked: &Asked<'_>) -> Result<Option<NamedIdx>, Needs> {
+        let Asked { located, candidate, typed, .. } = *asked;
         let distance = candidate.state.thread_distance(&typed.memory.address);
         let Some(Ok(distance)) = distance else { return Ok(None) };
         if (0..CONTROL_BLOCK_BYTES).contains(&distance) {
