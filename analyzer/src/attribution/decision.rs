@@ -64,14 +64,16 @@ impl World {
             return Ok(Attribution { trigger, verdict, ..unknown(Reason::Unspecified) });
         }
         let thread_base = self.thread_storage.base(sample.tid);
-        let mut state = State::UNKNOWN;
-        state.sample(located.registers, located.bias, thread_base);
+        let begin = |state: &mut State| {
+            state.sample(located.registers, located.bias, thread_base);
+            Ok(())
+        };
         let evidence = search::SampledAccess {
             addr: sample.addr,
             access: sample.data_source.and_then(|source| source.access),
             kind: located.kind,
         };
-        search.run(located.past, &mut state, evidence, located.stack());
+        search.run(located.past, begin, evidence, located.stack());
         match choose(search, evidence, located.past.trail.reach) {
             Choice::Left { has_return, has_rival } => {
                 let mut answer = self.attribute_left(search, located, has_return);

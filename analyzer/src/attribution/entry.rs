@@ -446,13 +446,13 @@ impl World {
         past: &Past,
     ) -> Result<Option<Attribution>, Wait> {
         let thread_base = self.thread_storage.base(located.sample.tid);
-        let mut state = State::sampled(located.registers, bias, thread_base);
-        let effects = past.trail.nodes.first().map(|node| &node.effects);
-        if effects.is_none_or(|effects| state.undo(effects).is_err()) {
-            return Ok(None);
-        }
+        let Some(only) = past.trail.nodes.first() else { return Ok(None) };
+        let begin = |state: &mut State| {
+            state.sample(located.registers, bias, thread_base);
+            state.undo(&only.effects)
+        };
         let evidence = SampledAccess { addr: None, access: None, kind: located.kind };
-        search.run(past, &mut state, evidence, SampledStack::NONE);
+        search.run(past, begin, evidence, SampledStack::NONE);
         match choose(search, evidence, past.trail.reach) {
             Choice::Left { .. } => {
                 let located = Located { object, bias, site, past, ..*located };

@@ -1,8 +1,10 @@
 //! The walk back along a site's trail with one sample's registers: which instructions can have been
 //! the trigger, and what the registers were before it.
 
+mod points;
 mod recovery;
 
+use self::points::{PointIdx, Points};
 use crate::index::site::{Past, Trigger, TypedAccess};
 use crate::limit;
 use crate::x86_64::access::Role;
@@ -32,8 +34,8 @@ pub(crate) struct Survivor {
     /// Its number, and which of its accesses; `None` for one that touches nothing.
     pub(crate) trigger: u8,
     pub(crate) access: Option<u8>,
-    /// Number of the search's state that holds the registers before it.
-    state: u16,
+    /// The point before it.
+    before: PointIdx,
     /// Its operand was at the sampled address.
     pub(crate) is_confirmed: bool,
 }
@@ -50,7 +52,7 @@ impl Survivor {
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     pub(crate) survivors: Vec<Survivor>,
-    states: Vec<State>,
+    points: Points,
     /// Ways out of the function that the trigger may have been on.
     pub(crate) outside: Entrances,
     /// The stack pointer after a call that the trigger may have been the callee's return of.
@@ -61,42 +63,50 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Walks back from `state`, the registers of the sample, and notes there which cells of the stack it believes.
+    /// Walks back from a sample, whose registers `begin` sets, if they can have been these.
     // A second caller, for few samples, must cost the first one nothing: 140 -> 124 ns a sample with the two others.
     #[inline(always)]
     pub(crate) fn run(
         &mut self,
         past: &Past,
-        state: &mut State,
+        begin: impl Fn(&mut State) -> Result<(), Contradiction>,
         evidence: SampledAccess,
         stack: SampledStack<'_>,
     ) {
         let walk = WalkBack { past, evidence, stack };
-        state.keep(stack.cells());
-        self.walk_back(&walk, state);
+        self.walk_back(&walk, &begin, stack.cells());
         if self.survivors.is_empty() && !self.outside.is_any() && !stack.is_empty() {
             // Another thread has written to the stack between the trigger and the sample.
-            state.keep(KeptCells::NONE);
-            self.walk_back(&walk, state);
+            self.walk_back(&walk, &begin, KeptCells::NONE);
         }
     }
 
     #[inline(always)]
-    fn walk_back(&mut self, walk: &WalkBack<'_>, state: &State) {
+    fn walk_back(
+        &mut self,
+        walk: &WalkBack<'_>,
+        begin: impl Fn(&mut State) -> Result<(), Contradiction>,
+        kept: KeptCells,
+    ) {
         let past = walk.past;
         self.survivors.clear();
-        self.states.clear();
+        self.points.drop_from(PointIdx::SAMPLE);
         self.outside = Entrances::default();
         self.returned = None;
         self.is_cut = false;
         self.n_steps_left = limit::MAX_STEPS_A_SAMPLE;
         let Some(here) = past.trail.nodes.first() else { return };
+        let state = &mut self.points[PointIdx::SAMPLE];
+        if begin(state).is_err() {
+            return;
+        }
+        state.keep(kept);
         if past.trail.reach == 0 {
             let accesses = &walk.trigger(here).map_or(&[][..], |(_, accesses)| accesses);
-            let state = walk.state_at(here, state, accesses);
-            self.record(walk, here, &state);
+            walk.settle(here, state, accesses);
+            self.record(walk, here, PointIdx::SAMPLE);
         } else {
-            self.explore(walk, here, state, 0);
+            self.explore(walk, here, (PointIdx::SAMPLE, true), 0);
         }
     }
 
@@ -119,9 +129,15 @@ impl Search {
         });
     }
 
-    /// Explores what may have run before `node`, at which the registers were `state`: whether
-    /// anything can have.
-    fn explore(&mut self, walk: &WalkBack<'_>, node: &Node, state: &State, depth: u32) -> bool {
+    /// Explores what may have run before `node`: whether anything can have. The last way back from its point may go on in
+    /// its place where that is free.
+    fn explore(
+        &mut self,
+        walk: &WalkBack<'_>,
+        node: &Node,
+        (point, is_free): (PointIdx, bool),
+        depth: u32,
+    ) -> bool {
         let is_in_reach = depth < walk.past.trail.reach;
         // Registers may contradict a way only some steps further back: an `xor %ecx,%ecx` there cannot have
         // run where %ecx is 7 and nothing wrote it since.
@@ -131,27 +147,29 @@ impl Search {
             self.outside.is_unknown |= is_in_reach;
             return true;
         }
-        let mut is_possible = self.enter(node, state, is_in_reach);
-        for way in &node.ways {
+        let mut is_possible = self.enter(node, point, is_in_reach);
+        for (way, n_further) in node.ways.iter().zip((0..node.ways.len()).rev()) {
             // Beyond the reach no trigger is looked for: one way that may have run is enough, the others
             // cost time.
             if is_possible && !is_in_reach {
                 break;
             }
             self.n_steps_left = self.n_steps_left.saturating_sub(1);
-            is_possible |= self.follow(walk, (way, node.svma), state, depth);
+            // Its last round starts from here once more.
+            let is_free = is_free && n_further == 0 && !way.is_round;
+            is_possible |= self.follow(walk, (way, node.svma), (point, is_free), depth);
         }
         is_possible
     }
 
     /// Notes the ways into `node` from outside its function.
-    fn enter(&mut self, node: &Node, state: &State, is_in_reach: bool) -> bool {
+    fn enter(&mut self, node: &Node, point: PointIdx, is_in_reach: bool) -> bool {
         if is_in_reach {
             self.outside.include(node.entrances);
             if node.entrances.is_return {
                 // The callee's `ret` popped its address from just below this stack pointer, so it can be
                 // the trigger too.
-                self.returned = state.get(Register::Rsp);
+                self.returned = self.points[point].get(Register::Rsp);
             }
         }
         node.entrances.is_any()
@@ -162,33 +180,43 @@ impl Search {
         &mut self,
         walk: &WalkBack<'_>,
         (way, to): (&Way, Svma),
-        after: &State,
+        (after, is_free): (PointIdx, bool),
         depth: u32,
     ) -> bool {
         let Some(from) = walk.past.trail.nodes.get(usize::from(way.from)) else { return true };
-        let mut before = *after;
-        let is_led_here = way.leap.as_ref().is_none_or(|leap| leap.assume(&mut before, to).is_ok());
-        if !is_led_here || walk.undo(from, way, &mut before).is_err() {
-            return false;
-        }
-        // What cannot have been reached is no trigger: not if the flags contradict the only `je` that leads
-        // to it.
-        let is_possible = self.explore(walk, from, &before, depth + 1);
-        if is_possible && depth < walk.past.trail.reach {
-            match walk.last_round(from, way, after) {
-                Some(last) => self.record(walk, from, &last),
-                None => self.record(walk, from, &before),
+        let n_survivors = self.survivors.len();
+        let before = if is_free { after } else { self.points.copy(after) };
+        let state = &mut self.points[before];
+        let is_led_here = way.leap.as_ref().is_none_or(|leap| leap.assume(state, to).is_ok());
+        let mut is_possible = is_led_here && walk.undo(from, way, state).is_ok();
+        if is_possible {
+            let is_in_reach = depth < walk.past.trail.reach;
+            // What cannot have been reached is no trigger: not if the flags contradict the only `je` that leads
+            // to it.
+            is_possible = self.explore(walk, from, (before, !is_in_reach), depth + 1);
+            if is_possible && is_in_reach {
+                match walk.last_round(from, way, &self.points[after]) {
+                    Some(last) => {
+                        let point = self.points.copy(after);
+                        self.points[point] = last;
+                        self.record(walk, from, point);
+                    }
+                    None => self.record(walk, from, before),
+                }
             }
+        }
+        if !is_free && self.survivors.len() == n_survivors {
+            self.points.drop_from(before);
         }
         is_possible
     }
 
     /// Records what of `node` can have been the trigger.
-    fn record(&mut self, walk: &WalkBack<'_>, node: &Node, state: &State) {
+    fn record(&mut self, walk: &WalkBack<'_>, node: &Node, before: PointIdx) {
         let Some((trigger, accesses)) = walk.trigger(node) else { return };
         if accesses.is_empty() {
             // It stays as one that touches nothing: a clock's sample may be of `add %rax,%rbx`.
-            self.keep((trigger, None), state, false);
+            self.keep((trigger, None), before, false);
             return;
         }
         // Of an instruction that is the trigger for certain load or store tells which operand; an
@@ -207,34 +235,34 @@ impl Search {
             if is_kind_told && !walk.evidence.is_of_kind(typed.memory.access) {
                 continue;
             }
-            match self.fit(walk, node, typed, state) {
+            match self.fit(walk, node, typed, before) {
                 AccessFit::No => {}
                 AccessFit::Yes { is_confirmed } => {
                     let address = &typed.memory.address;
                     // In which of its rounds a repeated instruction was sampled is not known.
                     let is_single = !typed.memory.is_repeated;
                     let recovered =
-                        is_single.then(|| self.recovered(walk, node, address, state)).flatten();
-                    self.keep(choice, recovered.as_ref().unwrap_or(state), is_confirmed);
+                        is_single.then(|| self.recovered(walk, node, address, before)).flatten();
+                    self.keep(choice, recovered.unwrap_or(before), is_confirmed);
                 }
                 AccessFit::If(addr) => {
                     // In `mov (%rdi),%rdi` the load has overwritten its base: the sampled address gives it
                     // back.
-                    let mut assumed = *state;
-                    let _ = assumed.assume_address(&typed.memory.address, addr);
-                    self.keep(choice, &assumed, false);
+                    let assumed = self.points.copy(before);
+                    let _ = self.points[assumed].assume_address(&typed.memory.address, addr);
+                    self.keep(choice, assumed, false);
                 }
             }
         }
     }
 
-    /// Tells whether an access can have been the sampled one, `state` being the registers before it.
+    /// Tells whether an access can have been the sampled one.
     fn fit(
         &mut self,
         walk: &WalkBack<'_>,
         node: &Node,
         typed: &TypedAccess,
-        state: &State,
+        before: PointIdx,
     ) -> AccessFit {
         let Some(sampled) = walk.evidence.addr else {
             return AccessFit::Yes { is_confirmed: false };
@@ -242,7 +270,7 @@ impl Search {
         // Which of its rounds a repeated string instruction was sampled in is known where a fault
         // stopped it; a breakpoint stops it some rounds later.
         let is_precise = node.round.is_none() || walk.evidence.kind == EventKind::PageFault;
-        if let Ok(computed) = state.effective_address(&typed.memory.address) {
+        if let Ok(computed) = self.points[before].effective_address(&typed.memory.address) {
             let fits = walk.evidence.is_overlapping(computed, typed, sampled);
             // `rep movsb` moves its pointers in each round, so that the registers of a later one say
             // nothing against it.
@@ -257,40 +285,43 @@ impl Search {
         // address.
         let is_inexact =
             matches!(walk.evidence.kind, EventKind::Breakpoint { .. } | EventKind::PageFault);
-        let mut assumed = *state;
-        let is_told = !is_inexact && typed.memory.role == Role::Operand;
-        match is_told.then(|| assumed.assume_address(&typed.memory.address, sampled)) {
-            Some(Err(Contradiction)) => AccessFit::No,
-            Some(Ok(true)) if self.explore(walk, node, &assumed, walk.past.trail.reach) => {
+        if is_inexact || typed.memory.role != Role::Operand {
+            return AccessFit::Yes { is_confirmed: false };
+        }
+        let assumed = self.points.copy(before);
+        let fit = match self.points[assumed].assume_address(&typed.memory.address, sampled) {
+            Err(Contradiction) => AccessFit::No,
+            Ok(true) if self.explore(walk, node, (assumed, true), walk.past.trail.reach) => {
                 AccessFit::If(sampled)
             }
-            Some(Ok(true)) => AccessFit::No,
-            Some(Ok(false)) | None => AccessFit::Yes { is_confirmed: false },
-        }
+            Ok(true) => AccessFit::No,
+            Ok(false) => AccessFit::Yes { is_confirmed: false },
+        };
+        self.points.drop_from(assumed);
+        fit
     }
 
-    fn keep(&mut self, (trigger, access): (u8, Option<u8>), state: &State, is_confirmed: bool) {
+    fn keep(&mut self, (trigger, access): (u8, Option<u8>), before: PointIdx, is_confirmed: bool) {
         if self.survivors.len() >= limit::MAX_SURVIVORS {
             self.is_cut = true;
             return;
         }
-        let survivor = Survivor { trigger, access, state: self.states.len() as u16, is_confirmed };
-        self.states.push(*state);
-        self.survivors.push(survivor);
+        self.survivors.push(Survivor { trigger, access, before, is_confirmed });
     }
 
     /// The survivor, if there is one only.
     pub(crate) fn only(&self) -> Option<TriggerCandidate<'_>> {
         let [survivor] = &self.survivors[..] else { return None };
-        Some(TriggerCandidate { survivor, state: self.states.get(usize::from(survivor.state))? })
+        Some(self.candidate(survivor))
     }
 
     /// The survivors, each with the registers before it.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = TriggerCandidate<'_>> {
-        self.survivors.iter().filter_map(|survivor| {
-            let state = self.states.get(usize::from(survivor.state))?;
-            Some(TriggerCandidate { survivor, state })
-        })
+        self.survivors.iter().map(|survivor| self.candidate(survivor))
+    }
+
+    fn candidate<'a>(&'a self, survivor: &'a Survivor) -> TriggerCandidate<'a> {
+        TriggerCandidate { survivor, state: &self.points[survivor.before] }
     }
 }
 
@@ -349,12 +380,12 @@ impl WalkBack<'_> {
         last.undo(round).is_ok().then_some(last)
     }
 
-    /// The registers before an access that the event reports with its own address: PEBS samples
+    /// Makes the sampled registers those before an access that the event reports with its own address: PEBS samples
     /// those after it, others those before it, and IBS those of an interrupt some time later. The
     /// address tells which.
-    fn state_at(&self, node: &Node, sampled: &State, accesses: &[TypedAccess]) -> State {
+    fn settle(&self, node: &Node, state: &mut State, accesses: &[TypedAccess]) {
         let (EventKind::Memory, Some(addr)) = (self.evidence.kind, self.evidence.addr) else {
-            return *sampled;
+            return;
         };
         let fits = |state: &State| {
             accesses.iter().any(|typed| {
@@ -362,19 +393,20 @@ impl WalkBack<'_> {
                 computed.is_ok_and(|computed| self.evidence.is_overlapping(computed, typed, addr))
             })
         };
-        let mut before = *sampled;
-        if fits(sampled) {
-            return *sampled;
+        if fits(state) {
+            return;
         }
+        let mut before = *state;
         if before.undo(&node.effects).is_ok() {
             let is_lost = accesses
                 .iter()
                 .any(|typed| before.effective_address(&typed.memory.address).is_err());
             if is_lost || fits(&before) {
-                return before;
+                *state = before;
+                return;
             }
         }
-        sampled.without_registers()
+        *state = state.without_registers();
     }
 }
 

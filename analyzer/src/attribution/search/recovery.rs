@@ -1,5 +1,6 @@
 //! Registers that a trigger has overwritten itself, by the code before it: what put the value there, and of what.
 
+use super::points::PointIdx;
 use super::{Search, WalkBack};
 use crate::limit;
 use crate::x86_64::access::AddressOperand;
@@ -9,34 +10,51 @@ use crate::x86_64::trail::Node;
 use dataspace_proto::register::Register;
 
 impl Search {
-    /// The registers before the access of `node` to `address`, where `state` lacks some that the code before it tells.
+    /// The point before the access of `node` to `address`, where that at `before` lacks registers that the code before it
+    /// tells.
     pub(super) fn recovered(
         &mut self,
         walk: &WalkBack<'_>,
         node: &Node,
         address: &AddressOperand,
-        state: &State,
-    ) -> Option<State> {
-        if state.effective_address(address).is_ok() {
+        before: PointIdx,
+    ) -> Option<PointIdx> {
+        if self.points[before].effective_address(address).is_ok() {
             return None;
         }
-        let mut told = *state;
-        for part in [address.base, address.index].into_iter().flatten() {
-            let register = part.register?;
-            if state.get(register).is_none() {
-                let value = self.value_before(walk, node, state, register, 0)?;
-                told.assume_value(register, value).ok()?;
-            }
+        let told = self.points.copy(before);
+        let is_told = [address.base, address.index].into_iter().flatten().all(|part| {
+            part.register.is_some_and(|register| self.tell(walk, node, register, told).is_some())
+        });
+        if !is_told {
+            self.points.drop_from(told);
         }
-        Some(told)
+        is_told.then_some(told)
     }
 
-    /// The value of a register before `node`, at which the others were `state`: the same by all ways that led there.
+    /// Finds the value of a register out, where it is not known before `node`.
+    fn tell(
+        &mut self,
+        walk: &WalkBack<'_>,
+        node: &Node,
+        register: Register,
+        told: PointIdx,
+    ) -> Option<()> {
+        if self.points[told].get(register).is_some() {
+            return Some(());
+        }
+        let point = self.points.copy(told);
+        let value = self.value_before(walk, node, point, register, 0);
+        self.points.drop_from(point);
+        self.points[told].assume_value(register, value?).ok()
+    }
+
+    /// The value of a register before `node`: the same by all ways that led there. Its point is used up.
     fn value_before(
         &mut self,
         walk: &WalkBack<'_>,
         node: &Node,
-        state: &State,
+        point: PointIdx,
         register: Register,
         depth: u32,
     ) -> Option<u64> {
@@ -44,41 +62,55 @@ impl Search {
             return None;
         }
         let mut only = None;
-        for way in &node.ways {
+        for (way, n_further) in node.ways.iter().zip((0..node.ways.len()).rev()) {
             self.n_steps_left = self.n_steps_left.checked_sub(1)?;
             let from = walk.past.trail.nodes.get(usize::from(way.from))?;
-            let mut before = *state;
+            let at = if n_further == 0 { point } else { self.points.copy(point) };
+            let before = &mut self.points[at];
             let is_led_here =
-                way.leap.as_ref().is_none_or(|leap| leap.assume(&mut before, node.svma).is_ok());
-            if !is_led_here || walk.undo(from, way, &mut before).is_err() {
-                continue;
-            }
-            let mut writes = from.effects.iter().filter(|effect| effect.writes(register));
-            let value = match (writes.next(), writes.next()) {
-                (None, _) => match before.get(register) {
-                    Some(value) => value,
-                    None => self.value_before(walk, from, &before, register, depth + 1)?,
-                },
-                (Some(effect), None) => {
-                    let loaded = || value_loaded(walk, from, &before, register);
-                    let made = before.made(effect).or_else(loaded);
-                    match (made, effect.added(&before)) {
-                        (Some(value), _) => value,
-                        // `add $8,%rax`: what was it before?
-                        (None, Some(added)) => self
-                            .value_before(walk, from, &before, register, depth + 1)?
-                            .wrapping_add(added),
-                        (None, None) => return None,
-                    }
+                way.leap.as_ref().is_none_or(|leap| leap.assume(before, node.svma).is_ok());
+            if is_led_here && walk.undo(from, way, before).is_ok() {
+                let value = self.value_after(walk, from, at, register, depth)?;
+                if only.is_some_and(|only| only != value) {
+                    return None;
                 }
-                (Some(_), Some(_)) => return None,
-            };
-            if only.is_some_and(|only| only != value) {
-                return None;
+                only = Some(value);
             }
-            only = Some(value);
+            if n_further != 0 {
+                self.points.drop_from(at);
+            }
         }
         only
+    }
+
+    /// The value of a register after `node`, by what is known at the point before it, which is used up.
+    fn value_after(
+        &mut self,
+        walk: &WalkBack<'_>,
+        node: &Node,
+        point: PointIdx,
+        register: Register,
+        depth: u32,
+    ) -> Option<u64> {
+        let before = &self.points[point];
+        let mut writes = node.effects.iter().filter(|effect| effect.writes(register));
+        match (writes.next(), writes.next()) {
+            (None, _) => match before.get(register) {
+                Some(value) => Some(value),
+                None => self.value_before(walk, node, point, register, depth + 1),
+            },
+            (Some(effect), None) => {
+                let loaded = || value_loaded(walk, node, before, register);
+                if let Some(value) = before.made(effect).or_else(loaded) {
+                    return Some(value);
+                }
+                // `add $8,%rax`: what was it before?
+                let added = effect.added(before)?;
+                let value = self.value_before(walk, node, point, register, depth + 1)?;
+                Some(value.wrapping_add(added))
+            }
+            (Some(_), Some(_)) => None,
+        }
     }
 }
 

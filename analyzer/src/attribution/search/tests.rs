@@ -18,7 +18,7 @@ fn search(left: &[Left], outside: Entrances) -> Search {
     let survivors = left.iter().map(|(trigger, access, is_confirmed)| Survivor {
         trigger: *trigger,
         access: *access,
-        state: 0,
+        before: PointIdx::SAMPLE,
         is_confirmed: *is_confirmed,
     });
     Search { survivors: survivors.collect(), outside, ..Search::default() }
@@ -99,7 +99,6 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
     };
     let mut registers = Registers::default();
     registers.set(Register::Rdi, 0x5000);
-    let state = State::sampled(&registers, 0, None);
     let past = Past {
         trail: Trail {
             nodes: Box::default(),
@@ -124,7 +123,9 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
         };
         let evidence = SampledAccess { addr: Some(Avma(sampled)), access: None, kind };
         let walk = WalkBack { past: &past, evidence, stack: SampledStack::NONE };
-        match Search::default().fit(&walk, &node, &typed, &state) {
+        let mut search = Search::default();
+        search.points[PointIdx::SAMPLE].sample(&registers, 0, None);
+        match search.fit(&walk, &node, &typed, PointIdx::SAMPLE) {
             AccessFit::Yes { is_confirmed } => Some(is_confirmed),
             AccessFit::No | AccessFit::If(_) => None,
         }
