@@ -8,7 +8,7 @@ use crate::index::call_site::CallSite;
 use crate::index::site::{Past, Site, SiteQuery};
 use crate::index::static_data::{DataRange, Resident};
 use crate::limit;
-use dataspace_proto::address::Svma;
+use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::sample_line::Scope;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -19,13 +19,8 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SiteIdx(u32);
 
+#[cfg(test)]
 impl SiteIdx {
-    /// Its place in tables by site.
-    pub(crate) const fn place(self) -> usize {
-        self.0 as usize
-    }
-
-    #[cfg(test)]
     pub(crate) const fn at(place: u32) -> Self {
         Self(place)
     }
@@ -47,6 +42,24 @@ struct KnownSite {
     n_samples: u64,
     /// Its likely trigger, and the number of samples from which on that is weighed anew.
     likely: (Option<u8>, u64),
+    /// The history's number of the place that its last sample had, and where the trigger of that was: code has the same
+    /// distances wherever it is mapped, so that it is the place in all processes.
+    place: (TriggerDistance, u32),
+}
+
+/// Distance from a reported instruction to the trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TriggerDistance(u64);
+
+impl TriggerDistance {
+    /// No two instructions are so far apart.
+    const UNKNOWN: Self = Self(1 << 63);
+    /// Nor that of a site that had no sample yet.
+    const NO_SAMPLE: Self = Self(Self::UNKNOWN.0 + 1);
+
+    pub(crate) fn new(ip: Avma, trigger: Option<Avma>) -> Self {
+        trigger.map_or(Self::UNKNOWN, |trigger| Self(trigger.0.wrapping_sub(ip.0)))
+    }
 }
 
 /// Number of a trigger in its site, and of one of its accesses.
@@ -58,8 +71,6 @@ pub(crate) struct SiteTable {
     sites: Vec<KnownSite>,
     /// Nodes of all their trails.
     n_nodes: usize,
-    /// Number of times that it started anew.
-    n_forgotten: u64,
     of_query: FxHashMap<(LoadObjectIdx, SiteQuery), SiteIdx>,
     /// Empty but while a likely trigger is looked for.
     pub(crate) traffic: Vec<Traffic>,
@@ -97,6 +108,17 @@ impl SiteTable {
     /// Notes a name.
     pub(crate) fn set_named(&mut self, idx: SiteIdx, access: AccessIdx, named: NamedIdx) {
         self.sites[idx.0 as usize].named = Some((access, named));
+    }
+
+    /// The number of the place of its last sample, if that had its trigger at this distance.
+    pub(crate) fn place(&self, idx: SiteIdx, distance: TriggerDistance) -> Option<u32> {
+        let (of, place) = self.sites[idx.0 as usize].place;
+        (of == distance).then_some(place)
+    }
+
+    /// Notes the number of a sample's place.
+    pub(crate) fn set_place(&mut self, idx: SiteIdx, distance: TriggerDistance, place: u32) {
+        self.sites[idx.0 as usize].place = (distance, place);
     }
 
     /// Counts a sample.
@@ -147,14 +169,8 @@ impl SiteTable {
         self.sites.len() >= limit::MAX_SITES || self.n_nodes >= limit::MAX_SITE_NODES
     }
 
-    /// Number of times that sites got other numbers.
-    pub(crate) const fn n_forgotten(&self) -> u64 {
-        self.n_forgotten
-    }
-
     /// Starts anew; workers are asked again as samples come.
     pub(crate) fn forget(&mut self) {
-        self.n_forgotten += 1;
         self.sites.clear();
         self.n_nodes = 0;
         self.of_query.clear();
@@ -163,7 +179,7 @@ impl SiteTable {
 
     /// The same, and gives up the room that it took.
     pub(crate) fn evict(&mut self) {
-        *self = Self { n_forgotten: self.n_forgotten + 1, ..Self::default() };
+        *self = Self::default();
     }
 
     pub(crate) fn insert(&mut self, object: LoadObjectIdx, query: SiteQuery, mut site: Site) {
@@ -187,6 +203,7 @@ impl SiteTable {
             named: None,
             n_samples: 0,
             likely: (None, 0),
+            place: (TriggerDistance::NO_SAMPLE, u32::MAX),
         });
         self.of_query.insert((object, query), idx);
     }

@@ -4,11 +4,9 @@ use crate::history::row_values::RowValues;
 use crate::history::telling::{PackedFound, PackedTold};
 use crate::x86_64::moved_value::ValueChange;
 
-/// Samples of a full chunk.
-pub(crate) const CHUNK_ROWS: usize = 4096;
-
-/// Samples that are written at once; a chunk is full after some times as many.
-pub(crate) const RUN_ROWS: usize = 64;
+/// Samples of a full chunk: no power of two, or the ends of all columns would be in each other's way in the processor's
+/// caches.
+pub(crate) const CHUNK_ROWS: usize = 63 * 64;
 
 /// Stands in a column of numbers for what a sample has not.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -21,37 +19,8 @@ macro_rules! columns {
             $($(#[$doc])* pub(crate) $field: $type,)*
         }
 
-        /// The newest samples, which are written to a chunk together: memory written in runs costs half of what a row at a
-        /// time does.
-        #[derive(Debug)]
-        pub(crate) struct Run {
-            len: usize,
-            changes: Changes,
-            $($field: [$type; RUN_ROWS],)*
-        }
-
-        impl Default for Run {
-            fn default() -> Self {
-                let changes = Changes::new();
-                Self { len: 0, changes, $($field: [<$type>::default(); RUN_ROWS],)* }
-            }
-        }
-
-        impl Run {
-            /// Adds a row to one that has room for it. Put together elsewhere first, byte by byte, it would wait for itself
-            /// when it is copied: so its fields go where they belong.
-            #[inline]
-            pub(crate) fn push(&mut self, row: Row) {
-                let at = self.len;
-                if at < RUN_ROWS {
-                    $(self.$field[at] = row.$field;)*
-                    self.len = at + 1;
-                }
-            }
-        }
-
         /// Some thousand samples, a column for each of their fields.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, Default)]
         pub(crate) struct Chunk {
             /// Rows that are there, the first of each column.
             len: usize,
@@ -63,37 +32,33 @@ macro_rules! columns {
             /// Bytes of a full one without values before and after, where no field is the same in all rows.
             pub(crate) const BYTES: usize = CHUNK_ROWS * (0 $(+ size_of::<$type>())*);
 
-            /// An empty one. A field that is in all rows as in the first of `run` will take no room.
-            pub(crate) fn before(run: &Run) -> Self {
-                Self { len: 0, changes: Changes::new(), $($field: RowValues::all(run.$field[0]),)* }
-            }
-
             /// An empty one for the rows after those of another.
             pub(crate) fn after(last: &Self) -> Self {
                 Self { len: 0, changes: Changes::new(), $($field: RowValues::like(&last.$field),)* }
             }
 
-            /// Takes all rows away, and keeps their room.
-            pub(crate) fn clear(&mut self) {
+            /// Takes all rows away, and keeps their room for those after `last`.
+            pub(crate) fn renew(&mut self, last: &Self) {
                 self.len = 0;
                 self.changes.clear();
-                $(self.$field.clear();)*
+                $(self.$field.renew(&last.$field);)*
+            }
+
+            /// Adds a row to one that has room for it. Put together elsewhere first, byte by byte, it would wait for itself
+            /// when it is copied: so its fields go where they belong.
+            #[inline]
+            pub(crate) fn push(&mut self, row: Row) {
+                let at = self.len;
+                if at < CHUNK_ROWS {
+                    $(self.$field.set(at, row.$field);)*
+                    self.len = at + 1;
+                }
             }
 
             /// Bytes that it takes.
             pub(crate) const fn bytes(&self) -> usize {
                 let changes = self.changes.capacity() * size_of::<(u16, ValueChange)>();
                 changes $(+ self.$field.bytes())*
-            }
-
-            /// Adds the rows of a run to one that has room for them, a column after the other.
-            pub(crate) fn extend(&mut self, run: &Run) {
-                let first = self.len;
-                let n_more = run.len.min(CHUNK_ROWS - first);
-                let moved = |(row, change): &(u16, ValueChange)| (first as u16 + row, *change);
-                self.changes.extend(run.changes.iter().map(moved));
-                $(self.$field.extend(first, &run.$field[..n_more]);)*
-                self.len = first + n_more;
             }
         }
     };
@@ -138,38 +103,11 @@ impl Chunk {
     /// All of `rows`, so many in each.
     pub(crate) fn of_rows(rows: &[Row], n_each: usize) -> Vec<std::sync::Arc<Self>> {
         let chunk = |rows: &[Row]| {
-            let mut chunk = Self::before(&Run::default());
-            for rows in rows.chunks(RUN_ROWS) {
-                let mut run = Run::default();
-                rows.iter().for_each(|row| run.push(*row));
-                chunk.extend(&run);
-            }
+            let mut chunk = Self::default();
+            rows.iter().for_each(|row| chunk.push(*row));
             chunk.into()
         };
         rows.chunks(n_each).map(chunk).collect()
-    }
-}
-
-impl Run {
-    pub(crate) const fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(crate) const fn is_full(&self) -> bool {
-        self.len == RUN_ROWS
-    }
-
-    /// Takes all rows away.
-    pub(crate) fn clear(&mut self) {
-        self.len = 0;
-        self.changes.clear();
-    }
-
-    /// Keeps the values before and after the access of the last row.
-    pub(crate) fn push_change(&mut self, change: ValueChange) {
-        if let Some(row) = self.len.checked_sub(1) {
-            self.changes.push((row as u16, change));
-        }
     }
 }
 
@@ -180,6 +118,13 @@ impl Chunk {
 
     pub(crate) const fn is_full(&self) -> bool {
         self.len == CHUNK_ROWS
+    }
+
+    /// Keeps the values before and after the access of the last row.
+    pub(crate) fn push_change(&mut self, change: ValueChange) {
+        if let Some(row) = self.len.checked_sub(1) {
+            self.changes.push((row as u16, change));
+        }
     }
 
     /// The values before and after the access of a row.
@@ -195,4 +140,3 @@ impl Chunk {
 }
 
 const _: () = assert!(Chunk::BYTES / CHUNK_ROWS <= 66, "a row is small");
-const _: () = assert!(CHUNK_ROWS.is_multiple_of(RUN_ROWS), "a run fits, or the chunk is full");

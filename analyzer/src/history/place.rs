@@ -1,14 +1,11 @@
 //! Places in code at which samples of the history were, and of the calls that led there.
 
-use crate::attribution::site_table::SiteIdx;
 use crate::bytes::file::{LoadObjectIdx, LoadObjectKey};
 use crate::dwarf::code::line::SourceLine;
-use crate::history::chunk::NONE;
 use crate::history::growing::{Frozen, Growing};
 use crate::index::question::Answer;
 use crate::limit;
 use crate::process::recent::Places;
-use crate::totals::sums;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::sample_line::Scope;
 use rustc_hash::FxHashMap;
@@ -71,40 +68,9 @@ pub(crate) fn key(
 /// Places of calls that are remembered: 8 KiB.
 const N_RECENT: usize = 256;
 
-/// Stands for the distance of a trigger that is not known: no two instructions are so far apart.
-const NO_TRIGGER: u64 = 1 << 63;
-
-/// Stands for that of a site that had no sample yet.
-const NO_CODE: u64 = NO_TRIGGER + 1;
-
-/// Places of samples by their sites, each for the trigger that it had last, if that is in the same load object: its code has
-/// the same distances wherever it is mapped, so that the place is that of all processes.
-#[derive(Debug, Default)]
-struct PlacesOfSites {
-    of_site: Vec<(u64, u32)>,
-    /// The sites that it is about: [`SiteTable::n_forgotten`](crate::attribution::site_table::SiteTable::n_forgotten).
-    generation: u64,
-}
-
-/// The code of a sample whose site is known.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SampledCode {
-    pub(crate) site: SiteIdx,
-    /// Distance from the reported instruction to the trigger.
-    distance: u64,
-}
-
-impl SampledCode {
-    pub(crate) fn new(site: SiteIdx, ip: Avma, trigger: Option<Avma>) -> Self {
-        let distance = trigger.map_or(NO_TRIGGER, |trigger| trigger.0.wrapping_sub(ip.0));
-        Self { site, distance }
-    }
-}
-
 /// All places of a session.
 #[derive(Debug, Default)]
 pub(crate) struct PlaceTable {
-    of_sites: PlacesOfSites,
     /// Places of calls, by process and the address that they return to.
     pub(crate) recent_calls: Places<((i32, Avma), u32), N_RECENT>,
     /// A load object that is to be opened, for a call in it has no place before that.
@@ -126,33 +92,10 @@ pub(crate) struct PlaceTable {
 }
 
 impl PlaceTable {
-    /// The place that the code of a sample had the last time, if its trigger was the same. Sites have started anew
-    /// `generation` times.
-    #[inline]
-    pub(crate) fn of_code(&self, code: SampledCode, generation: u64) -> Option<u32> {
-        let (distance, place) = self.of_sites.of_site.get(code.site.place())?;
-        let is_it = *distance == code.distance && self.of_sites.generation == generation;
-        is_it.then_some(*place)
-    }
-
-    /// Notes the place of a sample's code, which is in `object`.
-    pub(crate) fn note_code(
-        &mut self,
-        code: SampledCode,
-        object: LoadObjectIdx,
-        generation: u64,
-        place: u32,
-    ) {
+    /// Tells whether the trigger of a place is in another load object than this one.
+    pub(crate) fn is_beyond(&self, place: u32, object: LoadObjectIdx) -> bool {
         let trigger = self.list.get(place).and_then(|place| place.trigger.as_ref());
-        if trigger.is_some_and(|trigger| trigger.object != object) {
-            return;
-        }
-        if self.of_sites.generation != generation {
-            self.of_sites.generation = generation;
-            self.of_sites.of_site.clear();
-        }
-        let of_site = &mut self.of_sites.of_site;
-        *sums::place(of_site, code.site.place(), (NO_CODE, NONE)) = (code.distance, place);
+        trigger.is_some_and(|trigger| trigger.object != object)
     }
 
     pub(crate) fn find(&self, key: PlaceKey) -> Option<u32> {

@@ -1,51 +1,63 @@
 //! One field of the samples of a chunk, which takes no room while all have the same.
 
-use crate::history::chunk::{CHUNK_ROWS, RUN_ROWS};
+use crate::history::chunk::CHUNK_ROWS;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The values of one field, by row. Those after the last row of the chunk are any, or not there.
-#[derive(Debug)]
+/// The values of one field, by row. Those after the last row of the chunk are any.
+#[derive(Clone, Debug)]
 pub(crate) struct RowValues<T> {
-    /// One value everywhere, in memory that all chunks of a history share.
-    same: Arc<[T]>,
-    /// The values themselves, where not all are that one.
+    /// The values themselves, where not all are `one`.
     own: Vec<T>,
+    one: T,
+    /// That value everywhere, in memory that all chunks of a history share.
+    same: Arc<[T; CHUNK_ROWS]>,
+    /// No chunk is before this one: its first row tells what the one value is.
+    is_first: bool,
+}
+
+impl<T: Copy + Default> Default for RowValues<T> {
+    fn default() -> Self {
+        let one = T::default();
+        Self { own: Vec::new(), one, same: everywhere(one), is_first: true }
+    }
 }
 
 impl<T: Copy + PartialEq> RowValues<T> {
-    /// A field that has this value for now.
-    pub(crate) fn all(value: T) -> Self {
-        Self { same: vec![value; CHUNK_ROWS].into(), own: Vec::new() }
-    }
-
     /// The same field of another chunk, of which nothing is known yet.
     pub(crate) fn like(other: &Self) -> Self {
-        Self { same: Arc::clone(&other.same), own: Vec::new() }
+        let Self { one, ref same, .. } = *other;
+        Self { own: Vec::new(), one, same: Arc::clone(same), is_first: false }
     }
 
-    /// Adds the values of the rows from `first` on, for which there is room.
+    /// Sets the value of a row.
     #[inline]
-    pub(crate) fn extend(&mut self, first: usize, more: &[T]) {
-        let same = self.same[0];
-        if self.own.is_empty() {
-            // Of a known number of values, most often, less has to be decided.
-            let is_same = match <&[T; RUN_ROWS]>::try_from(more) {
-                Ok(run) => are_all(run, same),
-                Err(_) => are_all(more, same),
-            };
-            if is_same {
-                return;
-            }
-            self.own.reserve_exact(CHUNK_ROWS);
-            self.own.resize(first, same);
+    pub(crate) fn set(&mut self, row: usize, value: T) {
+        match self.own.get_mut(row) {
+            Some(own) => *own = value,
+            None if value == self.one => {}
+            None => self.differ(row, value),
         }
-        self.own.extend_from_slice(more);
     }
 
-    /// Takes all values away, and keeps their room.
-    pub(crate) fn clear(&mut self) {
-        self.own.clear();
+    /// Sets the value of a row that has another one than all before it.
+    #[cold]
+    #[inline(never)]
+    fn differ(&mut self, row: usize, value: T) {
+        if self.is_first && row == 0 {
+            self.one = value;
+            self.same = everywhere(value);
+            return;
+        }
+        self.own.resize(CHUNK_ROWS, self.one);
+        self.own[row] = value;
+    }
+
+    /// Takes all values away, and keeps their room; they will be such as those of `last`.
+    pub(crate) fn renew(&mut self, last: &Self) {
+        if last.own.is_empty() {
+            self.own.clear();
+        }
     }
 
     /// Bytes that it takes by itself.
@@ -54,22 +66,12 @@ impl<T: Copy + PartialEq> RowValues<T> {
     }
 }
 
-/// Tells whether all values are this one. Without a way out in the middle several are compared at once.
-#[inline]
-fn are_all<T: Copy + PartialEq>(values: &[T], one: T) -> bool {
-    values.iter().fold(true, |are_same, value| are_same & (*value == one))
-}
-
-impl<T: Clone> Clone for RowValues<T> {
-    fn clone(&self) -> Self {
-        let mut own = Vec::new();
-        if !self.own.is_empty() {
-            // The newest samples will be added to it.
-            own.reserve_exact(CHUNK_ROWS);
-            own.extend_from_slice(&self.own);
-        }
-        Self { same: Arc::clone(&self.same), own }
-    }
+/// One value for each row.
+// In line its room on the stack would be that of whoever keeps a sample.
+#[cold]
+#[inline(never)]
+fn everywhere<T: Copy>(value: T) -> Arc<[T; CHUNK_ROWS]> {
+    Arc::new([value; CHUNK_ROWS])
 }
 
 impl<T> Deref for RowValues<T> {
@@ -77,7 +79,7 @@ impl<T> Deref for RowValues<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        if self.own.is_empty() { &self.same } else { &self.own }
+        if self.own.is_empty() { &self.same[..] } else { &self.own }
     }
 }
 
@@ -87,19 +89,33 @@ mod tests {
 
     #[test]
     fn a_field_takes_room_from_the_first_other_value_on() {
-        let mut values = RowValues::all(7_u32);
-        values.extend(0, &[7; 64]);
-        assert_eq!((values.bytes(), values[63]), (0, 7));
-        values.extend(64, &[7, 8]);
-        assert_eq!(values.bytes(), CHUNK_ROWS * 4);
-        assert_eq!(values[..66].iter().filter(|value| **value == 7).count(), 65);
-        assert_eq!(values[65], 8);
-        let copy = values.clone();
-        values.clear();
-        values.extend(0, &[7]);
-        assert_eq!((values[0], values[65], copy[65]), (7, 7, 8), "as if it were new");
-        values.extend(1, &[9]);
-        assert_eq!(values[..2], [7, 9]);
-        assert_eq!(RowValues::like(&copy)[0], 7);
+        let mut values = RowValues::default();
+        (0..64).for_each(|row| values.set(row, 7_u32));
+        assert_eq!((values.bytes(), values[0], values[63]), (0, 7, 7));
+        let mut next = RowValues::like(&values);
+        next.set(0, 7);
+        next.set(1, 8);
+        next.set(2, 7);
+        assert_eq!(next[..3], [7, 8, 7]);
+        assert_eq!(next.bytes(), CHUNK_ROWS * 4);
+        let copy = next.clone();
+        next.renew(&values);
+        (0..64).for_each(|row| next.set(row, 7));
+        assert_eq!((next[1], copy[1], next.bytes()), (7, 8, CHUNK_ROWS * 4), "as if it were new");
+        next.set(64, 9);
+        next.renew(&copy);
+        next.set(0, 5);
+        assert_eq!((next[0], values[0]), (5, 7));
+    }
+
+    #[test]
+    fn the_first_row_may_have_any_value() {
+        for one in [0_u32, 3] {
+            let mut values = RowValues::default();
+            (0..9).for_each(|row| values.set(row, one));
+            assert_eq!((values.bytes(), values[8]), (0, one));
+            values.set(9, 4);
+            assert_eq!(values[8..10], [one, 4]);
+        }
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::attribution::claim::Placing;
 use crate::attribution::code_place::user_ip;
-use crate::attribution::site_table::SiteIdx;
+use crate::attribution::site_table::{SiteIdx, TriggerDistance};
 use crate::attribution::verdict::Attribution;
 use crate::attribution::world::World;
 use crate::bytes::file::{LoadObjectIdx, LoadObjectKey};
-use crate::history::chunk::{CHUNK_ROWS, Chunk, NONE, Row, Run};
+use crate::history::chunk::{CHUNK_ROWS, Chunk, NONE, Row};
 use crate::history::data_name::{DataName, DataNames};
 use crate::history::growing::Frozen;
-use crate::history::place::{self, PlaceTable, SampledCode, SampledPlace, TriggerPlace};
+use crate::history::place::{self, PlaceTable, SampledPlace, TriggerPlace};
 use crate::history::task::{Task, Tasks};
 use crate::history::telling::{Found, PackedTold};
 use crate::history::touched_data::TouchedData;
@@ -47,14 +47,6 @@ impl FullChunks {
         self.chunks.push_back(chunk);
     }
 
-    /// The chunk after them, for the newest samples.
-    fn next(&self, newest: &Run) -> Chunk {
-        match self.chunks.back() {
-            Some(last) => Chunk::after(last),
-            None => Chunk::before(newest),
-        }
-    }
-
     fn pop_oldest(&mut self) -> Option<Arc<Chunk>> {
         let oldest = self.chunks.pop_front()?;
         self.n_bytes -= oldest.bytes() as u64;
@@ -67,10 +59,8 @@ impl FullChunks {
 pub(crate) struct History {
     max_bytes: u64,
     full: FullChunks,
-    /// The one that is not full yet.
+    /// The newest one: once it is full, the next sample begins another.
     open: Option<Chunk>,
-    /// Samples that are in no chunk yet.
-    newest: Run,
     pub(crate) names: DataNames,
     pub(crate) places: PlaceTable,
     pub(crate) tasks: Tasks,
@@ -90,8 +80,7 @@ impl History {
     }
 
     /// Keeps a decided sample, what it touched, and the evidence for that.
-    // Not in line, where it would be in the way of samples that are not kept.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn append(
         &mut self,
         sample: &Sample,
@@ -100,8 +89,8 @@ impl History {
         world: &mut World,
         cgroups: &CgroupTable,
     ) {
-        if self.newest.is_full() {
-            self.write();
+        if self.open.as_ref().is_none_or(Chunk::is_full) {
+            self.begin_chunk();
         }
         // In this order: what is only copied waits in no register for what has to be looked up.
         let place = self.place(sample, attribution, world);
@@ -140,27 +129,32 @@ impl History {
             }
             .pack(),
         };
-        self.newest.push(row);
+        if let Some(open) = &mut self.open {
+            open.push(row);
+        }
     }
 
     /// Keeps the values before and after the access of the sample that was kept last.
     pub(crate) fn append_change(&mut self, change: ValueChange) {
-        if change != ValueChange::UNKNOWN {
-            self.newest.push_change(change);
+        if change != ValueChange::UNKNOWN
+            && let Some(open) = &mut self.open
+        {
+            open.push_change(change);
         }
     }
 
     /// The number of the place of a sample's code.
-    fn place(&mut self, sample: &Sample, attribution: &Attribution, world: &World) -> u32 {
+    fn place(&mut self, sample: &Sample, attribution: &Attribution, world: &mut World) -> u32 {
         let Some(site) = attribution.site else { return self.unresolved_place(sample, world) };
-        let code = SampledCode::new(site, user_ip(sample), attribution.trigger);
-        let generation = world.sites.n_forgotten();
-        if let Some(known) = self.places.of_code(code, generation) {
+        let distance = TriggerDistance::new(user_ip(sample), attribution.trigger);
+        if let Some(known) = world.sites.place(site, distance) {
             return known;
         }
         let place = self.resolved_place(sample, attribution, site, world);
         let (object, _) = world.sites.code(site);
-        self.places.note_code(code, object, generation, place);
+        if !self.places.is_beyond(place, object) {
+            world.sites.set_place(site, distance, place);
+        }
         place
     }
 
@@ -276,37 +270,32 @@ impl History {
         }
     }
 
-    /// Puts the newest samples into the open chunk.
-    #[cold]
-    fn write(&mut self) {
-        let open = self.open.get_or_insert_with(|| self.full.next(&self.newest));
-        open.extend(&self.newest);
-        self.newest.clear();
-        if open.is_full() {
-            self.begin_chunk();
-        }
-    }
-
     /// Room for further samples: that of the oldest, where there is no more.
+    #[cold]
     fn begin_chunk(&mut self) {
+        let Some(full) = self.open.take() else {
+            self.open =
+                Some(self.full.chunks.back().map_or_else(Chunk::default, |it| Chunk::after(it)));
+            return;
+        };
         let mut oldest = None;
-        let open_bytes = self.open.as_ref().map_or(Chunk::BYTES, Chunk::bytes);
-        while self.full.n_bytes + (open_bytes + Chunk::BYTES + SHARED_BYTES) as u64 > self.max_bytes
+        while self.full.n_bytes + (full.bytes() + Chunk::BYTES + SHARED_BYTES) as u64
+            > self.max_bytes
             && let Some(chunk) = self.full.pop_oldest()
         {
             self.note_gone(&chunk);
             oldest = Some(chunk);
         }
-        let Some(full) = self.open.take() else { return };
         if let Some(mut chunk) = oldest
             && let Some(spare) = Arc::get_mut(&mut chunk)
         {
             // Nobody reads it any more: nothing is allocated.
             let mut open = std::mem::replace(spare, full);
-            open.clear();
+            open.renew(spare);
             self.open = Some(open);
             self.full.push(chunk);
         } else {
+            self.open = Some(Chunk::after(&full));
             self.full.push(Arc::new(full));
         }
     }
@@ -360,7 +349,7 @@ impl History {
     /// Samples that are in the chunks, and in none yet.
     pub(crate) fn n_held(&self) -> usize {
         let n_open = self.open.as_ref().map_or(0, Chunk::len);
-        self.full.chunks.len() * CHUNK_ROWS + n_open + self.newest.len()
+        self.full.chunks.len() * CHUNK_ROWS + n_open
     }
 
     /// All that is kept, which is kept here no longer, nor counted as gone.
@@ -368,15 +357,13 @@ impl History {
         let taken = self.freeze();
         self.full = FullChunks::default();
         self.open = None;
-        self.newest.clear();
         taken
     }
 
     /// All that is kept, as it is now.
     pub(crate) fn freeze(&self) -> KeptRows {
-        let mut open = self.open.clone().unwrap_or_else(|| self.full.next(&self.newest));
-        open.extend(&self.newest);
-        let open = (open.len() != 0).then(|| Arc::new(open));
+        let open = self.open.as_ref().filter(|open| open.len() != 0);
+        let open = open.map(|open| Arc::new(open.clone()));
         KeptRows {
             chunks: self.full.chunks.iter().cloned().chain(open).collect(),
             names: self.names.freeze(),
@@ -528,7 +515,7 @@ mod tests {
         for period in 0..n_samples {
             let sample = Sample { period, ..Sample::default() };
             history.append(&sample, &unknown, (&TouchedData::NOTHING, None), &mut world, &cgroups);
-            // Within a run, at its end, in the middle of a chunk, at its end, and after several.
+            // In the middle of a chunk, at its end, and after several.
             if [3, 64, 700, 700 + CHUNK_ROWS as u64, 15_000].contains(&(period + 1)) {
                 assert!(history.n_held() as u64 <= period + 1);
                 taken.push(history.take());
