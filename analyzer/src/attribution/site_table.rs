@@ -42,8 +42,8 @@ struct KnownSite {
     n_samples: u64,
     /// Its likely trigger, and the number of samples from which on that is weighed anew.
     likely: (Option<u8>, u64),
-    /// The history's number of the place that its last sample had, and where the trigger of that was: code has the same
-    /// distances wherever it is mapped, so that it is the place in all processes.
+    /// The history's number of a place that a sample had here, and where the trigger was: code has the same distances
+    /// wherever it is mapped, so that it is the place in all processes.
     place: (TriggerDistance, u32),
 }
 
@@ -52,9 +52,9 @@ struct KnownSite {
 pub(crate) struct TriggerDistance(u64);
 
 impl TriggerDistance {
-    /// No two instructions are so far apart.
+    /// Stands for a trigger that is not known: no two instructions are so far apart.
     const UNKNOWN: Self = Self(1 << 63);
-    /// Nor that of a site that had no sample yet.
+    /// Stands for that of a site that had no sample yet: nor are any this far.
     const NO_SAMPLE: Self = Self(Self::UNKNOWN.0 + 1);
 
     pub(crate) fn new(ip: Avma, trigger: Option<Avma>) -> Self {
@@ -110,7 +110,7 @@ impl SiteTable {
         self.sites[idx.0 as usize].named = Some((access, named));
     }
 
-    /// The number of the place of its last sample, if that had its trigger at this distance.
+    /// The number of the place of a sample that has its trigger at this distance, if it is the noted one.
     pub(crate) fn place(&self, idx: SiteIdx, distance: TriggerDistance) -> Option<u32> {
         let (of, place) = self.sites[idx.0 as usize].place;
         (of == distance).then_some(place)

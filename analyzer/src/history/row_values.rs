@@ -7,10 +7,10 @@ use std::sync::Arc;
 /// The values of one field, by row. Those after the last row of the chunk are any.
 #[derive(Clone, Debug)]
 pub(crate) struct RowValues<T> {
-    /// The values themselves, where not all are `one`.
+    /// The values themselves, or none where all are `one`.
     own: Vec<T>,
     one: T,
-    /// That value everywhere, in memory that all chunks of a history share.
+    /// The one value everywhere, in memory that all chunks of a history share.
     same: Arc<[T; CHUNK_ROWS]>,
     /// No chunk is before this one: its first row tells what the one value is.
     is_first: bool,
@@ -55,6 +55,7 @@ impl<T: Copy + PartialEq> RowValues<T> {
 
     /// Takes all values away, and keeps their room; they will be such as those of `last`.
     pub(crate) fn renew(&mut self, last: &Self) {
+        self.is_first = false;
         if last.own.is_empty() {
             self.own.clear();
         }
@@ -106,6 +107,13 @@ mod tests {
         next.renew(&copy);
         next.set(0, 5);
         assert_eq!((next[0], values[0]), (5, 7));
+        values.renew(&copy);
+        values.set(0, 3);
+        assert_eq!(
+            (values[0], values.bytes()),
+            (3, CHUNK_ROWS * 4),
+            "the one value stays what it is"
+        );
     }
 
     #[test]

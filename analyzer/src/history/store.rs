@@ -274,8 +274,7 @@ impl History {
     #[cold]
     fn begin_chunk(&mut self) {
         let Some(full) = self.open.take() else {
-            self.open =
-                Some(self.full.chunks.back().map_or_else(Chunk::default, |it| Chunk::after(it)));
+            self.open = Some(Chunk::default());
             return;
         };
         let mut oldest = None;
@@ -346,7 +345,7 @@ impl History {
         }
     }
 
-    /// Samples that are in the chunks, and in none yet.
+    /// Samples that are in the chunks.
     pub(crate) fn n_held(&self) -> usize {
         let n_open = self.open.as_ref().map_or(0, Chunk::len);
         self.full.chunks.len() * CHUNK_ROWS + n_open

@@ -24,7 +24,8 @@ impl Search {
         }
         let told = self.points.copy(before);
         let is_told = [address.base, address.index].into_iter().flatten().all(|part| {
-            part.register.is_some_and(|register| self.tell(walk, node, register, told).is_some())
+            let points = (before, told);
+            part.register.is_some_and(|register| self.tell(walk, node, register, points).is_some())
         });
         if !is_told {
             self.points.drop_from(told);
@@ -32,18 +33,18 @@ impl Search {
         is_told.then_some(told)
     }
 
-    /// Finds the value of a register out, where it is not known before `node`.
+    /// Finds out the value of a register before `node`, where it is not known there, and notes it at the point `told`.
     fn tell(
         &mut self,
         walk: &WalkBack<'_>,
         node: &Node,
         register: Register,
-        told: PointIdx,
+        (before, told): (PointIdx, PointIdx),
     ) -> Option<()> {
-        if self.points[told].get(register).is_some() {
+        if self.points[before].get(register).is_some() {
             return Some(());
         }
-        let point = self.points.copy(told);
+        let point = self.points.copy(before);
         let value = self.value_before(walk, node, point, register, 0);
         self.points.drop_from(point);
         self.points[told].assume_value(register, value?).ok()
