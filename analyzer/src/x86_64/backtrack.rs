@@ -333,9 +333,11 @@ impl<'a> Walk<'a> {
         if self.steps.len() >= limit::MAX_TRAIL_NODES {
             return None;
         }
+        let effects = effect::effects(instruction, &mut self.factory);
         let node = Node {
             svma: Svma(instruction.ip()),
-            effects: effect::effects(instruction, &mut self.factory),
+            written: effect::written(&effects),
+            effects,
             memory: memory_effect::memory_effects(instruction, &mut self.factory),
             round: is_repeated(instruction).then(|| round(instruction)),
             ways: Box::default(),

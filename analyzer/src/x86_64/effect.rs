@@ -132,6 +132,13 @@ pub enum Effect {
     Touched(AddressOperand),
 }
 
+/// The registers that effects write to, a bit each by their numbers.
+#[must_use]
+pub fn written(effects: &[Effect]) -> u32 {
+    let is_written = |register: &&Register| effects.iter().any(|effect| effect.writes(**register));
+    Register::ALL.iter().filter(is_written).fold(0, |written, it| written | 1 << *it as u32)
+}
+
 impl Effect {
     /// Tells whether it writes to a register, all of it or a part.
     #[must_use]

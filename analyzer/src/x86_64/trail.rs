@@ -30,6 +30,8 @@ pub struct Node {
     pub svma: Svma,
     /// Its effects on the registers.
     pub effects: Box<[Effect]>,
+    /// The registers that these write to, a bit each by their numbers.
+    pub written: u32,
     /// Its reads and writes of memory.
     pub memory: Box<[MemoryEffect]>,
     /// A repeated string instruction: what one of its rounds does.

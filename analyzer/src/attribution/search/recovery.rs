@@ -94,24 +94,22 @@ impl Search {
         depth: u32,
     ) -> Option<u64> {
         let before = &self.points[point];
-        let mut writes = node.effects.iter().filter(|effect| effect.writes(register));
-        match (writes.next(), writes.next()) {
-            (None, _) => match before.get(register) {
+        if node.written & 1 << register as u32 == 0 {
+            return match before.get(register) {
                 Some(value) => Some(value),
                 None => self.value_before(walk, node, point, register, depth + 1),
-            },
-            (Some(effect), None) => {
-                let loaded = || value_loaded(walk, node, before, register);
-                if let Some(value) = before.made(effect).or_else(loaded) {
-                    return Some(value);
-                }
-                // `add $8,%rax`: what was it before?
-                let added = effect.added(before)?;
-                let value = self.value_before(walk, node, point, register, depth + 1)?;
-                Some(value.wrapping_add(added))
-            }
-            (Some(_), Some(_)) => None,
+            };
         }
+        let mut writes = node.effects.iter().filter(|effect| effect.writes(register));
+        let (Some(effect), None) = (writes.next(), writes.next()) else { return None };
+        let loaded = || value_loaded(walk, node, before, register);
+        if let Some(value) = before.made(effect).or_else(loaded) {
+            return Some(value);
+        }
+        // `add $8,%rax`: what was it before?
+        let added = effect.added(before)?;
+        let value = self.value_before(walk, node, point, register, depth + 1)?;
+        Some(value.wrapping_add(added))
     }
 }
 

@@ -114,6 +114,7 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
         let node = Node {
             svma: Svma(0x1000),
             effects: Box::default(),
+            written: 0,
             memory: Box::default(),
             round: is_repeated.then(Box::default),
             ways: Box::default(),
