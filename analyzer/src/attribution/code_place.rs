@@ -26,11 +26,18 @@ pub(crate) fn user_ip(sample: &Sample) -> Avma {
 
 impl World {
     /// The site of a sample whose code is at this place.
+    // All that follows waits for it: it takes no way through memory.
+    #[inline]
     pub(crate) fn site(&mut self, code: CodePlace) -> Result<KnownCode, NotLocated> {
         let n_changes = self.processes.n_changes();
-        if let Some(known) = self.recent_sites.find(code, n_changes) {
-            return Ok(known);
+        match self.recent_sites.find(code, n_changes) {
+            Some(known) => Ok(known),
+            None => self.find_site(code, n_changes),
         }
+    }
+
+    #[cold]
+    fn find_site(&mut self, code: CodePlace, n_changes: u64) -> Result<KnownCode, NotLocated> {
         let (object, bias) = self.locate(code.pid, code.ip)?;
         let query = SiteQuery { ip: Svma(code.ip.0.wrapping_sub(bias)), skid: code.skid };
         let Some(site) = self.sites.find(object, query) else {
