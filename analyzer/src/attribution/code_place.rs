@@ -26,14 +26,15 @@ pub(crate) fn user_ip(sample: &Sample) -> Avma {
 
 impl World {
     /// The site of a sample whose code is at this place.
-    // All that follows waits for it: it takes no way through memory.
     #[inline]
     pub(crate) fn site(&mut self, code: CodePlace) -> Result<KnownCode, NotLocated> {
         let n_changes = self.processes.n_changes();
-        match self.recent_sites.find(code, n_changes) {
-            Some(known) => Ok(known),
-            None => self.find_site(code, n_changes),
+        if let Some(known) = self.recent_sites.find(code, n_changes) {
+            return Ok(known);
         }
+        // All that follows waits for the answer: one that is known takes no way through the memory of one that is not.
+        let KnownCode { object, bias, site } = self.find_site(code, n_changes)?;
+        Ok(KnownCode { object, bias, site })
     }
 
     #[cold]
