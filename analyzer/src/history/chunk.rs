@@ -12,11 +12,12 @@ pub(crate) const CHUNK_ROWS: usize = 63 * 64;
 pub(crate) const NONE: u32 = u32::MAX;
 
 macro_rules! columns {
-    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+    (@often $($(#[$doc:meta])* $field:ident: $type:ty,)* @seldom $($(#[$seldom_doc:meta])* $seldom:ident: $seldom_type:ty,)*) => {
         /// One sample.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub(crate) struct Row {
             $($(#[$doc])* pub(crate) $field: $type,)*
+            $($(#[$seldom_doc])* pub(crate) $seldom: $seldom_type,)*
         }
 
         /// Some thousand samples, a column for each of their fields.
@@ -25,16 +26,25 @@ macro_rules! columns {
             /// Rows that are there, the first of each column.
             len: usize,
             changes: Changes,
+            /// The one values of all fields that seldom change are those of all rows.
+            is_plain: bool,
             $(pub(crate) $field: RowValues<$type>,)*
+            $(pub(crate) $seldom: RowValues<$seldom_type>,)*
         }
 
         impl Chunk {
             /// Bytes of a full one without values before and after, where no field is the same in all rows.
-            pub(crate) const BYTES: usize = CHUNK_ROWS * (0 $(+ size_of::<$type>())*);
+            pub(crate) const BYTES: usize = CHUNK_ROWS * (0 $(+ size_of::<$type>())* $(+ size_of::<$seldom_type>())*);
 
             /// An empty one for the rows after those of another.
             pub(crate) fn after(last: &Self) -> Self {
-                Self { len: 0, changes: Changes::new(), $($field: RowValues::like(&last.$field),)* }
+                Self {
+                    len: 0,
+                    changes: Changes::new(),
+                    is_plain: true,
+                    $($field: RowValues::like(&last.$field),)*
+                    $($seldom: RowValues::like(&last.$seldom),)*
+                }
             }
 
             /// Takes all rows away, and keeps their room for those after `last`.
@@ -42,6 +52,8 @@ macro_rules! columns {
                 self.len = 0;
                 self.changes.clear();
                 $(self.$field.renew(&last.$field);)*
+                $(self.$seldom.renew(&last.$seldom);)*
+                self.is_plain = true $(&& self.$seldom.is_one())*;
             }
 
             /// Adds a row to one that has room for it. Put together elsewhere first, byte by byte, it would wait for itself
@@ -51,6 +63,10 @@ macro_rules! columns {
                 let at = self.len;
                 if at < CHUNK_ROWS {
                     $(self.$field.set(at, row.$field);)*
+                    if !(self.is_plain $(&& self.$seldom.one() == row.$seldom)*) {
+                        self.is_plain = false;
+                        $(self.$seldom.set(at, row.$seldom);)*
+                    }
                     self.len = at + 1;
                 }
             }
@@ -58,7 +74,7 @@ macro_rules! columns {
             /// Bytes that it takes.
             pub(crate) const fn bytes(&self) -> usize {
                 let changes = self.changes.capacity() * size_of::<(u16, ValueChange)>();
-                changes $(+ self.$field.bytes())*
+                changes $(+ self.$field.bytes())* $(+ self.$seldom.bytes())*
             }
         }
     };
@@ -68,34 +84,36 @@ macro_rules! columns {
 type Changes = Vec<(u16, ValueChange)>;
 
 columns! {
+    @often
     /// Time, in the session's clock.
     time_ns: u64,
-    /// Events that it stands for.
-    period: u64,
     /// The data address, where [`Found::address_source`](crate::history::telling::Found) tells that there is one.
     addr: u64,
     /// Number of the data object's name, or of its reason; [`NONE`] for a sample that touches no memory.
     name: u32,
     /// Offset in the outermost element.
     offset: u32,
-    /// Number of the element in the array.
-    index: u32,
     /// Number of the place in code.
     place: u32,
-    /// Number of the place of the call that led there; [`NONE`] where it is not known.
-    caller: u32,
     /// Number of the task.
     task: u32,
     /// The CPU.
     cpu: u32,
+    /// Bytes that the trigger touches; 0 where it is not known.
+    size: u16,
+    found: PackedFound,
+    @seldom
+    /// Events that it stands for.
+    period: u64,
+    /// Number of the element in the array.
+    index: u32,
+    /// Number of the place of the call that led there; [`NONE`] where it is not known.
+    caller: u32,
     /// Latency in core cycles; 0 where it is not told.
     latency: u32,
     /// Number of the event.
     event: u16,
-    /// Bytes that the trigger touches; 0 where it is not known.
-    size: u16,
     told: PackedTold,
-    found: PackedFound,
 }
 
 #[cfg(test)]

@@ -30,6 +30,16 @@ impl<T: Copy + PartialEq> RowValues<T> {
         Self { own: Vec::new(), one, same: Arc::clone(same), is_first: false }
     }
 
+    /// Tells whether all rows have the one value.
+    pub(crate) const fn is_one(&self) -> bool {
+        self.own.is_empty()
+    }
+
+    /// That value.
+    pub(crate) const fn one(&self) -> T {
+        self.one
+    }
+
     /// Sets the value of a row.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: T) {

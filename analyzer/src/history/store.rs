@@ -314,8 +314,14 @@ impl History {
         let mut times_ns = chunk.times_ns();
         while let Some(first_ns) = times_ns.first() {
             let second = first_ns / SECOND_NS;
-            let is_other = |ns: &u64| ns.wrapping_sub(second * SECOND_NS) >= SECOND_NS;
-            let n_same = times_ns.iter().position(is_other).unwrap_or(times_ns.len());
+            let into_ns = |ns: &u64| ns.wrapping_sub(second * SECOND_NS);
+            // Several are looked at at once: none is further into the second than all their bits.
+            let is_same =
+                |times: &&[u64]| times.iter().fold(0, |bits, ns| bits | into_ns(ns)) < SECOND_NS;
+            let n_surely = 64 * times_ns.chunks_exact(64).take_while(is_same).count();
+            let rest = &times_ns[n_surely..];
+            let is_other = |ns: &u64| into_ns(ns) >= SECOND_NS;
+            let n_same = n_surely + rest.iter().position(is_other).unwrap_or(rest.len());
             let more = n_same as u64;
             times_ns = &times_ns[n_same..];
             let at = self.gone.partition_point(|(known, _)| *known < second);

@@ -1,5 +1,6 @@
 //! Tasks that samples of the history are of: threads under the names that they had.
 
+use crate::history::chunk::NONE;
 use crate::history::growing::{Frozen, Growing};
 use crate::limit;
 use dataspace_proto::record::{Comm, Fork, Sample};
@@ -28,14 +29,19 @@ pub(crate) struct Tasks {
 }
 
 /// The task that was asked for last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct LastTask {
-    /// There is one.
-    is_known: bool,
     pid: i32,
     tid: i32,
     cgroup: Option<NonZeroU64>,
     number: u32,
+}
+
+impl Default for LastTask {
+    /// That of a thread that no kernel has: a sample that says so is of no task.
+    fn default() -> Self {
+        Self { pid: i32::MIN, tid: i32::MIN, cgroup: None, number: NONE }
+    }
 }
 
 impl LastTask {
@@ -43,7 +49,7 @@ impl LastTask {
         // A number that is never 0 is compared like any other.
         let id = |cgroup: Option<NonZeroU64>| cgroup.map_or(0, NonZeroU64::get);
         let is_thread = self.pid == sample.pid && self.tid == sample.tid;
-        is_thread && self.is_known && id(self.cgroup) == id(sample.cgroup)
+        is_thread && id(self.cgroup) == id(sample.cgroup)
     }
 }
 
@@ -68,13 +74,7 @@ impl Tasks {
             Some((group, number)) if *group == sample.cgroup => *number,
             _ => self.add(thread, sample.cgroup, cgroup),
         };
-        self.last = LastTask {
-            is_known: true,
-            pid: sample.pid,
-            tid: sample.tid,
-            cgroup: sample.cgroup,
-            number,
-        };
+        self.last = LastTask { pid: sample.pid, tid: sample.tid, cgroup: sample.cgroup, number };
         number
     }
 
@@ -93,7 +93,7 @@ impl Tasks {
         let comm = self.name(pid, tid).cloned();
         let cgroup = group.and_then(|group| cgroup(group.get()));
         if self.list.len() >= limit::MAX_HISTORY_TASKS {
-            return self.newest.get(&(pid, tid)).map_or(u32::MAX, |(_, number)| *number);
+            return self.newest.get(&(pid, tid)).map_or(NONE, |(_, number)| *number);
         }
         let number = self.list.push(Task { pid, tid, comm, cgroup });
         self.newest.insert((pid, tid), (group, number));
@@ -123,7 +123,7 @@ impl Tasks {
 
     fn forget(&mut self, pid: i32, tid: i32) {
         self.newest.remove(&(pid, tid));
-        self.last.is_known = false;
+        self.last = LastTask::default();
     }
 
     pub(crate) fn freeze(&self) -> Frozen<Task> {

@@ -24,7 +24,7 @@ impl World {
         let named = self
             .type_path(asked)
             .or_else(|reason| self.live_object(asked, asked.avma().ok_or(reason)?).ok_or(reason))?;
-        let placing = if is_addressed(&asked) { Placing::Addressed } else { Placing::Part };
+        let placing = if is_addressed(asked) { Placing::Addressed } else { Placing::Part };
         Ok(Claim::of(Witness::Instruction, named, placing))
     }
 
