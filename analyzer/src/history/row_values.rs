@@ -35,7 +35,7 @@ impl<T: Copy + PartialEq> RowValues<T> {
         self.own.is_empty()
     }
 
-    /// That value.
+    /// The one value.
     pub(crate) const fn one(&self) -> T {
         self.one
     }

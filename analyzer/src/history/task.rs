@@ -38,7 +38,7 @@ struct LastTask {
 }
 
 impl Default for LastTask {
-    /// That of a thread that no kernel has: a sample that says so is of no task.
+    /// A thread that no kernel has: a sample that says it is of that one is of no task.
     fn default() -> Self {
         Self { pid: i32::MIN, tid: i32::MIN, cgroup: None, number: NONE }
     }
