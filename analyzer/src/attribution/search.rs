@@ -187,8 +187,7 @@ impl Search {
         let n_survivors = self.survivors.len();
         let before = if is_free { after } else { self.points.copy(after) };
         let state = &mut self.points[before];
-        let is_led_here = way.leap.as_ref().is_none_or(|leap| leap.assume(state, to).is_ok());
-        let mut is_possible = is_led_here && walk.undo(from, way, state).is_ok();
+        let mut is_possible = walk.undo(from, (way, to), state).is_ok();
         if is_possible {
             let is_in_reach = depth < walk.past.trail.reach;
             // What cannot have been reached is no trigger: not if the flags contradict the only `je` that leads
@@ -197,8 +196,7 @@ impl Search {
             if is_possible && is_in_reach {
                 match walk.last_round(from, way, &self.points[after]) {
                     Some(last) => {
-                        let point = self.points.copy(after);
-                        self.points[point] = last;
+                        let point = self.points.add(last);
                         self.record(walk, from, point);
                     }
                     None => self.record(walk, from, before),
@@ -357,8 +355,16 @@ impl WalkBack<'_> {
         Some((trigger, &found.accesses))
     }
 
-    /// Steps back over the instruction of `from`.
-    fn undo(&self, from: &Node, way: &Way, state: &mut State) -> Result<(), Contradiction> {
+    /// Steps back over the instruction of `from`, from which a way led to an address.
+    fn undo(
+        &self,
+        from: &Node,
+        (way, to): (&Way, Svma),
+        state: &mut State,
+    ) -> Result<(), Contradiction> {
+        if let Some(leap) = &way.leap {
+            leap.assume(state, to)?;
+        }
         if let Some(condition) = way.condition {
             state.assume(state.flags().given(condition.condition, condition.is_taken))?;
         }

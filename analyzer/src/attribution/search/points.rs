@@ -24,6 +24,13 @@ impl Default for Points {
 }
 
 impl Points {
+    /// Adds a point with these registers.
+    pub(super) fn add(&mut self, state: State) -> PointIdx {
+        let added = PointIdx(self.0.len() as u32);
+        self.0.push(state);
+        added
+    }
+
     /// Adds a point with the registers of another.
     pub(super) fn copy(&mut self, of: PointIdx) -> PointIdx {
         let of = of.0 as usize;

@@ -67,10 +67,7 @@ impl Search {
             self.n_steps_left = self.n_steps_left.checked_sub(1)?;
             let from = walk.past.trail.nodes.get(usize::from(way.from))?;
             let at = if n_further == 0 { point } else { self.points.copy(point) };
-            let before = &mut self.points[at];
-            let is_led_here =
-                way.leap.as_ref().is_none_or(|leap| leap.assume(before, node.svma).is_ok());
-            if is_led_here && walk.undo(from, way, before).is_ok() {
+            if walk.undo(from, (way, node.svma), &mut self.points[at]).is_ok() {
                 let value = self.value_after(walk, from, at, register, depth)?;
                 if only.is_some_and(|only| only != value) {
                     return None;
