@@ -5,7 +5,7 @@ use crate::elf::image::Segment;
 use crate::elf::thread_block::ThreadBlock;
 use crate::index::load_object::ObjectFacts;
 use crate::limit;
-use crate::process::recent::{DataSpan, RecentData};
+use crate::process::recent::{DataSpan, MemorySpan, RecentData};
 use crate::process::segment;
 use dataspace_proto::address::{Avma, FileOffset, Svma};
 use dataspace_proto::memory::MemorySegment;
@@ -239,9 +239,23 @@ impl ProcessTable {
         self.data_around(pid, avma).map_or(DataObjectAt::None, |span| span.answer)
     }
 
-    /// The same with the kind of memory, and addresses around `avma` that have the same answers.
+    /// The kind of memory at `avma`, and addresses around it that are of that kind.
     #[inline]
-    pub(super) fn data_around(&mut self, pid: i32, avma: Avma) -> Option<DataSpan> {
+    pub(super) fn memory_around(&mut self, pid: i32, avma: Avma) -> Option<MemorySpan> {
+        match self.recent_data.last(pid, avma, self.n_changes) {
+            Some(known) => Some(known),
+            None => self.find_memory(pid, avma),
+        }
+    }
+
+    #[inline(never)]
+    fn find_memory(&mut self, pid: i32, avma: Avma) -> Option<MemorySpan> {
+        self.data_around(pid, avma).map(|span| span.memory)
+    }
+
+    /// The load object and the kind of memory at `avma`, and addresses around it that have the same answers.
+    #[inline]
+    fn data_around(&mut self, pid: i32, avma: Avma) -> Option<DataSpan> {
         match self.recent_data.find(pid, avma, self.n_changes) {
             Some(known) => Some(known),
             None => self.find_data(pid, avma),
@@ -268,7 +282,8 @@ impl ProcessTable {
             true => (nearest.start.0, nearest.end.0, Some(self.segment_of(nearest))),
             false => (nearest.end.0, above.map_or(u64::MAX, |(start, _)| start.0), None),
         };
-        let mut span = DataSpan { start, end, answer: DataObjectAt::None, segment };
+        let memory = MemorySpan { start, end, segment };
+        let mut span = DataSpan { memory, answer: DataObjectAt::None };
         let file = |mapping: &Mapping| match mapping.backing {
             Backing::File(object) => Some((object, *mapping)),
             _ => None,
@@ -295,13 +310,14 @@ impl ProcessTable {
         let Some(bias) = bias(facts, code.unwrap_or(&mapping)) else { return Some(span) };
         let svma = Svma(avma.0.wrapping_sub(bias));
         let (room_below, room_above, is_held) = room(&facts.segments, svma);
-        span.start = span.start.max(avma.0.saturating_sub(room_below));
-        span.end = span.end.min(avma.0.saturating_add(room_above));
+        let DataSpan { memory, answer } = &mut span;
+        memory.start = memory.start.max(avma.0.saturating_sub(room_below));
+        memory.end = memory.end.min(avma.0.saturating_add(room_above));
         if is_held {
-            span.answer = DataObjectAt::Open { object, bias };
+            *answer = DataObjectAt::Open { object, bias };
             // Zeroed data is no part of the file, and a heap may share its mapping.
-            if span.segment == Some(MemorySegment::Anonymous) {
-                span.segment = Some(MemorySegment::Data);
+            if memory.segment == Some(MemorySegment::Anonymous) {
+                memory.segment = Some(MemorySegment::Data);
             }
         }
         Some(span)
@@ -598,7 +614,7 @@ mod tests {
                     _ => {}
                 }
                 for address in [address, page << 12, (page << 12) - u64::from(page != 0)] {
-                    let told = |span: DataSpan| (span.answer, span.segment);
+                    let told = |span: DataSpan| (span.answer, span.memory.segment);
                     let alone = table.data_span(1, Avma(address)).map(told);
                     let found = table.data_around(1, Avma(address)).map(told);
                     prop_assert_eq!(found, alone);
