@@ -27,11 +27,11 @@ macro_rules! columns {
 
         /// The columns of all fields that always change, in one piece: a row is in all of them at the same distance.
         #[derive(Clone, Copy, Debug)]
-        struct Block {
+        struct VaryingColumns {
             $($always: [$always_type; CHUNK_ROWS],)*
         }
 
-        impl Default for Block {
+        impl Default for VaryingColumns {
             fn default() -> Self {
                 Self { $($always: [Default::default(); CHUNK_ROWS],)* }
             }
@@ -42,7 +42,7 @@ macro_rules! columns {
         pub(crate) struct Chunk {
             /// Rows that are there, the first of each column.
             len: usize,
-            block: Box<Block>,
+            varying: Box<VaryingColumns>,
             changes: Changes,
             /// The one values of all fields that seldom change are those of all rows.
             is_plain: bool,
@@ -55,7 +55,7 @@ macro_rules! columns {
             fn default() -> Self {
                 Self {
                     len: 0,
-                    block: Box::default(),
+                    varying: Box::default(),
                     changes: Changes::new(),
                     is_plain: true,
                     $($often: RowValues::default(),)*
@@ -66,7 +66,7 @@ macro_rules! columns {
 
         impl Chunk {
             /// Bytes of a full one without values before and after, where no field is the same in all rows.
-            pub(crate) const BYTES: usize = size_of::<Block>() + Self::SHARED_BYTES;
+            pub(crate) const BYTES: usize = size_of::<VaryingColumns>() + Self::SHARED_BYTES;
 
             /// Bytes of what all chunks of a history share: values of fields that are the same in all rows.
             pub(crate) const SHARED_BYTES: usize =
@@ -76,7 +76,7 @@ macro_rules! columns {
             pub(crate) fn after(last: &Self) -> Self {
                 Self {
                     len: 0,
-                    block: Box::default(),
+                    varying: Box::default(),
                     changes: Changes::new(),
                     is_plain: true,
                     $($often: RowValues::like(&last.$often),)*
@@ -99,7 +99,7 @@ macro_rules! columns {
             pub(crate) fn push(&mut self, row: Row) {
                 let at = self.len;
                 if at < CHUNK_ROWS {
-                    $(self.block.$always[at] = row.$always;)*
+                    $(self.varying.$always[at] = row.$always;)*
                     $(self.$often.set(at, row.$often);)*
                     if !(self.is_plain $(&& self.$seldom.one() == row.$seldom)*) {
                         self.is_plain = false;
@@ -113,7 +113,7 @@ macro_rules! columns {
                 $(#[$always_doc])*
                 #[inline]
                 pub(crate) fn $always(&self, row: usize) -> $always_type {
-                    self.block.$always[row]
+                    self.varying.$always[row]
                 }
             )*
 
@@ -136,7 +136,7 @@ macro_rules! columns {
             /// Bytes that it takes.
             pub(crate) const fn bytes(&self) -> usize {
                 let changes = self.changes.capacity() * size_of::<(u16, ValueChange)>();
-                size_of::<Block>() + changes $(+ self.$often.bytes())* $(+ self.$seldom.bytes())*
+                size_of::<VaryingColumns>() + changes $(+ self.$often.bytes())* $(+ self.$seldom.bytes())*
             }
         }
     };
@@ -216,7 +216,7 @@ impl Chunk {
 
     /// The times of its rows.
     pub(crate) fn times_ns(&self) -> &[u64] {
-        &self.block.time_ns[..self.len]
+        &self.varying.time_ns[..self.len]
     }
 }
 

@@ -56,7 +56,7 @@ impl<K: Copy + PartialEq, V: Copy, const N: usize> Places<(K, V), N> {
 }
 
 /// Addresses of one process that are one kind of memory.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct MemorySpan {
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -73,32 +73,19 @@ pub(crate) struct DataSpan {
 
 /// Memory that samples touched lately.
 #[derive(Debug, Default)]
-pub(crate) struct RecentData {
-    ranges: Places<(i32, DataSpan), N_RANGES>,
-    /// The question of the last answer, and the memory: who asks for the load object there asks for its kind next.
-    last: (i32, Avma, u64, MemorySpan),
-}
+pub(crate) struct RecentData(Places<(i32, DataSpan), N_RANGES>);
 
 impl RecentData {
+    /// Lent: to copy it takes as long as to find it.
     #[inline]
-    pub(crate) fn find(&mut self, pid: i32, avma: Avma, n_changes: u64) -> Option<DataSpan> {
-        let (of, span) = (*self.ranges.at(avma.0 >> RANGE_SHIFT, n_changes))?;
-        if of != pid || !(span.memory.start..span.memory.end).contains(&avma.0) {
-            return None;
-        }
-        self.last = (pid, avma, n_changes, span.memory);
-        Some(span)
-    }
-
-    /// The memory of the last answer, if it was to this question.
-    #[inline]
-    pub(crate) fn last(&self, pid: i32, avma: Avma, n_changes: u64) -> Option<MemorySpan> {
-        let (of, at, then, memory) = self.last;
-        (at == avma && of == pid && then == n_changes).then_some(memory)
+    pub(crate) fn find(&mut self, pid: i32, avma: Avma, n_changes: u64) -> Option<&DataSpan> {
+        let (of, span) = self.0.at(avma.0 >> RANGE_SHIFT, n_changes).as_ref()?;
+        let is_there = (span.memory.start..span.memory.end).contains(&avma.0);
+        (*of == pid && is_there).then_some(span)
     }
 
     pub(crate) fn keep(&mut self, pid: i32, avma: Avma, n_changes: u64, span: DataSpan) {
-        *self.ranges.at(avma.0 >> RANGE_SHIFT, n_changes) = Some((pid, span));
+        *self.0.at(avma.0 >> RANGE_SHIFT, n_changes) = Some((pid, span));
     }
 }
 
@@ -120,12 +107,6 @@ mod tests {
         {
             let at = Avma(addr.0.wrapping_add_signed(offset));
             assert_eq!(recent.find(7, at, 1).map(|span| span.answer), expected, "{offset}");
-            let last = |pid, at, n_changes| recent.last(pid, at, n_changes).map(|it| it.segment);
-            assert_eq!(last(7, at, 1), expected.map(|_| segment), "{offset}");
-            let others = [(8, at, 1), (7, Avma(at.0 + 1), 1), (7, at, 2)];
-            assert!(
-                others.iter().all(|(pid, at, n_changes)| last(*pid, *at, *n_changes).is_none())
-            );
             assert!(recent.find(8, at, 1).is_none(), "another process");
         }
         assert!(recent.find(7, addr, 2).is_none(), "something else is mapped");

@@ -236,29 +236,18 @@ impl ProcessTable {
 
     /// The load object of process `pid` whose segments hold the data address `avma`.
     pub(crate) fn data_object(&mut self, pid: i32, avma: Avma) -> DataObjectAt {
-        self.data_around(pid, avma).map_or(DataObjectAt::None, |span| span.answer)
+        match self.recent_data.find(pid, avma, self.n_changes) {
+            Some(known) => known.answer,
+            None => self.find_data(pid, avma).map_or(DataObjectAt::None, |span| span.answer),
+        }
     }
 
     /// The kind of memory at `avma`, and addresses around it that are of that kind.
     #[inline]
     pub(super) fn memory_around(&mut self, pid: i32, avma: Avma) -> Option<MemorySpan> {
-        match self.recent_data.last(pid, avma, self.n_changes) {
-            Some(known) => Some(known),
-            None => self.find_memory(pid, avma),
-        }
-    }
-
-    #[inline(never)]
-    fn find_memory(&mut self, pid: i32, avma: Avma) -> Option<MemorySpan> {
-        self.data_around(pid, avma).map(|span| span.memory)
-    }
-
-    /// The load object and the kind of memory at `avma`, and addresses around it that have the same answers.
-    #[inline]
-    fn data_around(&mut self, pid: i32, avma: Avma) -> Option<DataSpan> {
         match self.recent_data.find(pid, avma, self.n_changes) {
-            Some(known) => Some(known),
-            None => self.find_data(pid, avma),
+            Some(known) => Some(known.memory),
+            None => self.find_data(pid, avma).map(|span| span.memory),
         }
     }
 
@@ -614,12 +603,14 @@ mod tests {
                     _ => {}
                 }
                 for address in [address, page << 12, (page << 12) - u64::from(page != 0)] {
-                    let told = |span: DataSpan| (span.answer, span.memory.segment);
-                    let alone = table.data_span(1, Avma(address)).map(told);
-                    let found = table.data_around(1, Avma(address)).map(told);
-                    prop_assert_eq!(found, alone);
-                    let mapped = table.mapping(1, Avma(address)).is_some();
-                    prop_assert_eq!(alone.is_some_and(|(_, segment)| segment.is_some()), mapped);
+                    let avma = Avma(address);
+                    let alone = table.data_span(1, avma);
+                    let object = alone.map_or(DataObjectAt::None, |span| span.answer);
+                    prop_assert_eq!(table.data_object(1, avma), object);
+                    let kind = |memory: MemorySpan| memory.segment;
+                    let found = table.memory_around(1, avma).and_then(kind);
+                    prop_assert_eq!(found, alone.map(|span| span.memory).and_then(kind));
+                    prop_assert_eq!(found.is_some(), table.mapping(1, avma).is_some());
                 }
             }
         }
