@@ -13,27 +13,28 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 macro_rules! columns {
     (
-        @always $($(#[$always_doc:meta])* $always:ident: $always_type:ty,)*
+        @varying $($(#[$varying_doc:meta])* $varying:ident: $varying_type:ty,)*
         @often $($(#[$often_doc:meta])* $often:ident: $often_type:ty,)*
         @seldom $($(#[$seldom_doc:meta])* $seldom:ident: $seldom_type:ty,)*
     ) => {
         /// One sample.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub(crate) struct Row {
-            $($(#[$always_doc])* pub(crate) $always: $always_type,)*
+            $($(#[$varying_doc])* pub(crate) $varying: $varying_type,)*
             $($(#[$often_doc])* pub(crate) $often: $often_type,)*
             $($(#[$seldom_doc])* pub(crate) $seldom: $seldom_type,)*
         }
 
-        /// The columns of all fields that always change, in one piece: a row is in all of them at the same distance.
+        /// The columns of fields that differ in nearly every session, in one piece: no row asks where each of them lies and how
+        /// long it is.
         #[derive(Clone, Copy, Debug)]
         struct VaryingColumns {
-            $($always: [$always_type; CHUNK_ROWS],)*
+            $($varying: [$varying_type; CHUNK_ROWS],)*
         }
 
         impl Default for VaryingColumns {
             fn default() -> Self {
-                Self { $($always: [Default::default(); CHUNK_ROWS],)* }
+                Self { $($varying: [Default::default(); CHUNK_ROWS],)* }
             }
         }
 
@@ -99,7 +100,7 @@ macro_rules! columns {
             pub(crate) fn push(&mut self, row: Row) {
                 let at = self.len;
                 if at < CHUNK_ROWS {
-                    $(self.varying.$always[at] = row.$always;)*
+                    $(self.varying.$varying[at] = row.$varying;)*
                     $(self.$often.set(at, row.$often);)*
                     if !(self.is_plain $(&& self.$seldom.one() == row.$seldom)*) {
                         self.is_plain = false;
@@ -110,10 +111,10 @@ macro_rules! columns {
             }
 
             $(
-                $(#[$always_doc])*
+                $(#[$varying_doc])*
                 #[inline]
-                pub(crate) fn $always(&self, row: usize) -> $always_type {
-                    self.varying.$always[row]
+                pub(crate) fn $varying(&self, row: usize) -> $varying_type {
+                    self.varying.$varying[row]
                 }
             )*
 
@@ -146,7 +147,7 @@ macro_rules! columns {
 type Changes = Vec<(u16, ValueChange)>;
 
 columns! {
-    @always
+    @varying
     /// Time, in the session's clock.
     time_ns: u64,
     /// The data address, where [`Found::address_source`](crate::history::telling::Found) tells that there is one.

@@ -37,14 +37,14 @@ struct LastTask {
 }
 
 /// Both numbers of a thread in one, to compare them at once.
-const fn thread(pid: i32, tid: i32) -> u64 {
+const fn both(pid: i32, tid: i32) -> u64 {
     pid as u32 as u64 | (tid as u32 as u64) << 32
 }
 
 impl Default for LastTask {
     /// A thread that no kernel has: a sample that says it is of that one is of no task.
     fn default() -> Self {
-        Self { thread: thread(i32::MIN, i32::MIN), cgroup: None, number: NONE }
+        Self { thread: both(i32::MIN, i32::MIN), cgroup: None, number: NONE }
     }
 }
 
@@ -52,7 +52,7 @@ impl LastTask {
     fn is_of(&self, sample: &Sample) -> bool {
         // A number that is never 0 is compared like any other.
         let id = |cgroup: Option<NonZeroU64>| cgroup.map_or(0, NonZeroU64::get);
-        self.thread == thread(sample.pid, sample.tid) && id(self.cgroup) == id(sample.cgroup)
+        self.thread == both(sample.pid, sample.tid) && id(self.cgroup) == id(sample.cgroup)
     }
 }
 
@@ -77,7 +77,7 @@ impl Tasks {
             Some((group, number)) if *group == sample.cgroup => *number,
             _ => self.add(of, sample.cgroup, cgroup),
         };
-        let thread = thread(sample.pid, sample.tid);
+        let thread = both(sample.pid, sample.tid);
         self.last = LastTask { thread, cgroup: sample.cgroup, number };
         number
     }

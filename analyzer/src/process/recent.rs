@@ -76,7 +76,7 @@ pub(crate) struct DataSpan {
 pub(crate) struct RecentData(Places<(i32, DataSpan), N_RANGES>);
 
 impl RecentData {
-    /// Lent: to copy it takes as long as to find it.
+    /// The remembered span that `avma` is in. Lent: to copy it takes as long as to find it.
     #[inline]
     pub(crate) fn find(&mut self, pid: i32, avma: Avma, n_changes: u64) -> Option<&DataSpan> {
         let (of, span) = self.0.at(avma.0 >> RANGE_SHIFT, n_changes).as_ref()?;

@@ -258,7 +258,8 @@ impl ProcessTable {
         Some(span)
     }
 
-    /// The same, worked out: the addresses are all in one mapping or in none, and no segment of a file begins or ends there.
+    /// The load object and the kind of memory at a data address, worked out: the addresses around it are all in one mapping or
+    /// in none, and no segment of a file begins or ends there.
     fn data_span(&self, pid: i32, avma: Avma) -> Option<DataSpan> {
         let space = &self.spaces.get(&pid)?.mappings;
         // A load object's segments lie together: the nearest mapped file at or below the address
@@ -606,10 +607,14 @@ mod tests {
                     let avma = Avma(address);
                     let alone = table.data_span(1, avma);
                     let object = alone.map_or(DataObjectAt::None, |span| span.answer);
-                    prop_assert_eq!(table.data_object(1, avma), object);
+                    // Either of them may be the first to ask.
+                    if what % 2 == 0 {
+                        prop_assert_eq!(table.data_object(1, avma), object);
+                    }
                     let kind = |memory: MemorySpan| memory.segment;
                     let found = table.memory_around(1, avma).and_then(kind);
                     prop_assert_eq!(found, alone.map(|span| span.memory).and_then(kind));
+                    prop_assert_eq!(table.data_object(1, avma), object);
                     prop_assert_eq!(found.is_some(), table.mapping(1, avma).is_some());
                 }
             }
