@@ -12,75 +12,37 @@ pub(crate) const CHUNK_ROWS: usize = 63 * 64;
 pub(crate) const NONE: u32 = u32::MAX;
 
 macro_rules! columns {
-    (
-        @varying $($(#[$varying_doc:meta])* $varying:ident: $varying_type:ty,)*
-        @often $($(#[$often_doc:meta])* $often:ident: $often_type:ty,)*
-        @seldom $($(#[$seldom_doc:meta])* $seldom:ident: $seldom_type:ty,)*
-    ) => {
+    (@often $($(#[$doc:meta])* $field:ident: $type:ty,)* @seldom $($(#[$seldom_doc:meta])* $seldom:ident: $seldom_type:ty,)*) => {
         /// One sample.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub(crate) struct Row {
-            $($(#[$varying_doc])* pub(crate) $varying: $varying_type,)*
-            $($(#[$often_doc])* pub(crate) $often: $often_type,)*
+            $($(#[$doc])* pub(crate) $field: $type,)*
             $($(#[$seldom_doc])* pub(crate) $seldom: $seldom_type,)*
         }
 
-        /// The columns of fields that differ in nearly every session, in one piece: no row asks where each of them lies and how
-        /// long it is.
-        #[derive(Clone, Copy, Debug)]
-        struct VaryingColumns {
-            $($varying: [$varying_type; CHUNK_ROWS],)*
-        }
-
-        impl Default for VaryingColumns {
-            fn default() -> Self {
-                Self { $($varying: [Default::default(); CHUNK_ROWS],)* }
-            }
-        }
-
         /// Some thousand samples, a column for each of their fields.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, Default)]
         pub(crate) struct Chunk {
             /// Rows that are there, the first of each column.
             len: usize,
-            varying: Box<VaryingColumns>,
             changes: Changes,
             /// The one values of all fields that seldom change are those of all rows.
             is_plain: bool,
-            $($often: RowValues<$often_type>,)*
-            $($seldom: RowValues<$seldom_type>,)*
-        }
-
-        impl Default for Chunk {
-            /// An empty one for the first rows.
-            fn default() -> Self {
-                Self {
-                    len: 0,
-                    varying: Box::default(),
-                    changes: Changes::new(),
-                    is_plain: true,
-                    $($often: RowValues::default(),)*
-                    $($seldom: RowValues::default(),)*
-                }
-            }
+            $(pub(crate) $field: RowValues<$type>,)*
+            $(pub(crate) $seldom: RowValues<$seldom_type>,)*
         }
 
         impl Chunk {
             /// Bytes of a full one without values before and after, where no field is the same in all rows.
-            pub(crate) const BYTES: usize = size_of::<VaryingColumns>() + Self::SHARED_BYTES;
-
-            /// Bytes of what all chunks of a history share: values of fields that are the same in all rows.
-            pub(crate) const SHARED_BYTES: usize =
-                CHUNK_ROWS * (0 $(+ size_of::<$often_type>())* $(+ size_of::<$seldom_type>())*);
+            pub(crate) const BYTES: usize = CHUNK_ROWS * (0 $(+ size_of::<$type>())* $(+ size_of::<$seldom_type>())*);
 
             /// An empty one for the rows after those of another.
             pub(crate) fn after(last: &Self) -> Self {
                 Self {
                     len: 0,
-                    varying: Box::default(),
                     changes: Changes::new(),
                     is_plain: true,
-                    $($often: RowValues::like(&last.$often),)*
+                    $($field: RowValues::like(&last.$field),)*
                     $($seldom: RowValues::like(&last.$seldom),)*
                 }
             }
@@ -89,19 +51,18 @@ macro_rules! columns {
             pub(crate) fn renew(&mut self, last: &Self) {
                 self.len = 0;
                 self.changes.clear();
-                $(self.$often.renew(&last.$often);)*
+                $(self.$field.renew(&last.$field);)*
                 $(self.$seldom.renew(&last.$seldom);)*
                 self.is_plain = true $(&& self.$seldom.is_one())*;
             }
 
-            /// Adds a row to one that has room for it. Put together elsewhere first, byte by byte, it would wait for
-            /// itself when it is copied: so its fields go where they belong.
+            /// Adds a row to one that has room for it. Put together elsewhere first, byte by byte, it would wait for itself
+            /// when it is copied: so its fields go where they belong.
             #[inline]
             pub(crate) fn push(&mut self, row: Row) {
                 let at = self.len;
                 if at < CHUNK_ROWS {
-                    $(self.varying.$varying[at] = row.$varying;)*
-                    $(self.$often.set(at, row.$often);)*
+                    $(self.$field.set(at, row.$field);)*
                     if !(self.is_plain $(&& self.$seldom.one() == row.$seldom)*) {
                         self.is_plain = false;
                         $(self.$seldom.set(at, row.$seldom);)*
@@ -110,34 +71,10 @@ macro_rules! columns {
                 }
             }
 
-            $(
-                $(#[$varying_doc])*
-                #[inline]
-                pub(crate) fn $varying(&self, row: usize) -> $varying_type {
-                    self.varying.$varying[row]
-                }
-            )*
-
-            $(
-                $(#[$often_doc])*
-                #[inline]
-                pub(crate) fn $often(&self, row: usize) -> $often_type {
-                    self.$often[row]
-                }
-            )*
-
-            $(
-                $(#[$seldom_doc])*
-                #[inline]
-                pub(crate) fn $seldom(&self, row: usize) -> $seldom_type {
-                    self.$seldom[row]
-                }
-            )*
-
             /// Bytes that it takes.
             pub(crate) const fn bytes(&self) -> usize {
                 let changes = self.changes.capacity() * size_of::<(u16, ValueChange)>();
-                size_of::<VaryingColumns>() + changes $(+ self.$often.bytes())* $(+ self.$seldom.bytes())*
+                changes $(+ self.$field.bytes())* $(+ self.$seldom.bytes())*
             }
         }
     };
@@ -147,7 +84,7 @@ macro_rules! columns {
 type Changes = Vec<(u16, ValueChange)>;
 
 columns! {
-    @varying
+    @often
     /// Time, in the session's clock.
     time_ns: u64,
     /// The data address, where [`Found::address_source`](crate::history::telling::Found) tells that there is one.
@@ -158,14 +95,13 @@ columns! {
     offset: u32,
     /// Number of the place in code.
     place: u32,
-    /// Bytes that the trigger touches; 0 where it is not known.
-    size: u16,
-    found: PackedFound,
-    @often
     /// Number of the task.
     task: u32,
     /// The CPU.
     cpu: u32,
+    /// Bytes that the trigger touches; 0 where it is not known.
+    size: u16,
+    found: PackedFound,
     @seldom
     /// Events that it stands for.
     period: u64,
@@ -217,7 +153,7 @@ impl Chunk {
 
     /// The times of its rows.
     pub(crate) fn times_ns(&self) -> &[u64] {
-        &self.varying.time_ns[..self.len]
+        &self.time_ns[..self.len]
     }
 }
 

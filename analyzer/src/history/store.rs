@@ -27,6 +27,9 @@ use std::sync::Arc;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// Bytes of the values that chunks share.
+const SHARED_BYTES: usize = Chunk::BYTES;
+
 /// Room that is kept where memory is short.
 const LEAST_BYTES: u64 = 3 * Chunk::BYTES as u64;
 
@@ -57,8 +60,7 @@ pub(crate) struct History {
     max_bytes: u64,
     full: FullChunks,
     /// The newest one: once it is full, the next sample begins another.
-    // Boxed, a sample takes three instructions less.
-    open: Option<Box<Chunk>>,
+    open: Option<Chunk>,
     pub(crate) names: DataNames,
     pub(crate) places: PlaceTable,
     pub(crate) tasks: Tasks,
@@ -87,7 +89,7 @@ impl History {
         world: &mut World,
         cgroups: &CgroupTable,
     ) {
-        if self.open.as_deref().is_none_or(Chunk::is_full) {
+        if self.open.as_ref().is_none_or(Chunk::is_full) {
             self.begin_chunk();
         }
         // In this order: what is only copied waits in no register for what has to be looked up.
@@ -269,17 +271,15 @@ impl History {
     }
 
     /// Room for further samples: that of the oldest, where there is no more.
-    // In line the room for new columns would be on the stack of whoever keeps a sample.
     #[cold]
-    #[inline(never)]
     fn begin_chunk(&mut self) {
-        let Some(mut full) = self.open.take() else {
-            self.open = Some(Box::default());
+        let Some(full) = self.open.take() else {
+            self.open = Some(Chunk::default());
             return;
         };
-        let further = (full.bytes() + Chunk::BYTES + Chunk::SHARED_BYTES) as u64;
         let mut oldest = None;
-        while self.full.n_bytes + further > self.max_bytes
+        while self.full.n_bytes + (full.bytes() + Chunk::BYTES + SHARED_BYTES) as u64
+            > self.max_bytes
             && let Some(chunk) = self.full.pop_oldest()
         {
             self.note_gone(&chunk);
@@ -289,21 +289,21 @@ impl History {
             && let Some(spare) = Arc::get_mut(&mut chunk)
         {
             // Nobody reads it any more: nothing is allocated.
-            std::mem::swap(spare, &mut full);
-            full.renew(spare);
-            self.open = Some(full);
+            let mut open = std::mem::replace(spare, full);
+            open.renew(spare);
+            self.open = Some(open);
             self.full.push(chunk);
         } else {
-            self.open = Some(Box::new(Chunk::after(&full)));
-            self.full.push(Arc::from(full));
+            self.open = Some(Chunk::after(&full));
+            self.full.push(Arc::new(full));
         }
     }
 
     /// Bytes of all samples.
     #[cfg(test)]
     fn bytes(&self) -> u64 {
-        let open = self.open.as_deref().map_or(0, Chunk::bytes);
-        self.full.n_bytes + (open + Chunk::SHARED_BYTES) as u64
+        let open = self.open.as_ref().map_or(0, Chunk::bytes);
+        self.full.n_bytes + (open + SHARED_BYTES) as u64
     }
 
     /// Counts samples that go, by their seconds.
@@ -311,31 +311,30 @@ impl History {
         if self.gone.capacity() == 0 {
             self.gone.reserve_exact(limit::MAX_GONE_SECONDS + 1);
         }
-        for times_ns in chunk.times_ns().chunks(64) {
-            let Some(second) = times_ns.first().map(|first_ns| first_ns / SECOND_NS) else {
-                continue;
-            };
+        let mut times_ns = chunk.times_ns();
+        while let Some(first_ns) = times_ns.first() {
+            let second = first_ns / SECOND_NS;
             let into_ns = |ns: &u64| ns.wrapping_sub(second * SECOND_NS);
-            // None is further into the second than the bits of all of them.
-            let all_ns = times_ns.iter().fold(0, |bits, ns| bits | into_ns(ns));
-            match all_ns < SECOND_NS {
-                true => self.add_gone(second, times_ns.len() as u64),
-                false => times_ns.iter().for_each(|ns| self.add_gone(ns / SECOND_NS, 1)),
+            // Several are looked at at once: none is further into the second than all their bits.
+            let is_same =
+                |times: &&[u64]| times.iter().fold(0, |bits, ns| bits | into_ns(ns)) < SECOND_NS;
+            let n_surely = 64 * times_ns.chunks_exact(64).take_while(is_same).count();
+            let rest = &times_ns[n_surely..];
+            let is_other = |ns: &u64| into_ns(ns) >= SECOND_NS;
+            let n_same = n_surely + rest.iter().position(is_other).unwrap_or(rest.len());
+            let more = n_same as u64;
+            times_ns = &times_ns[n_same..];
+            let at = self.gone.partition_point(|(known, _)| *known < second);
+            match self.gone.get_mut(at) {
+                Some((known, count)) if *known == second => *count += more,
+                _ => self.gone.insert(at, (second, more)),
             }
-        }
-    }
-
-    fn add_gone(&mut self, second: u64, n_samples: u64) {
-        let at = self.gone.partition_point(|(known, _)| *known < second);
-        match self.gone.get_mut(at) {
-            Some((known, count)) if *known == second => *count += n_samples,
-            _ => self.gone.insert(at, (second, n_samples)),
-        }
-        if self.gone.len() > limit::MAX_GONE_SECONDS
-            && let Some((_, count)) = self.gone.pop_front()
-            && let Some((_, next)) = self.gone.front_mut()
-        {
-            *next += count;
+            if self.gone.len() > limit::MAX_GONE_SECONDS
+                && let Some((_, count)) = self.gone.pop_front()
+                && let Some((_, next)) = self.gone.front_mut()
+            {
+                *next += count;
+            }
         }
     }
 
@@ -354,7 +353,7 @@ impl History {
 
     /// Samples that are in the chunks.
     pub(crate) fn n_held(&self) -> usize {
-        let n_open = self.open.as_deref().map_or(0, Chunk::len);
+        let n_open = self.open.as_ref().map_or(0, Chunk::len);
         self.full.chunks.len() * CHUNK_ROWS + n_open
     }
 
@@ -368,7 +367,7 @@ impl History {
 
     /// All that is kept, as it is now.
     pub(crate) fn freeze(&self) -> KeptRows {
-        let open = self.open.as_deref().filter(|open| open.len() != 0);
+        let open = self.open.as_ref().filter(|open| open.len() != 0);
         let open = open.map(|open| Arc::new(open.clone()));
         KeptRows {
             chunks: self.full.chunks.iter().cloned().chain(open).collect(),
@@ -477,13 +476,13 @@ mod tests {
             assert_eq!(history.full.n_bytes, full.sum::<u64>());
         });
         assert!(most_bytes <= max_bytes, "{most_bytes} bytes at once");
-        // An eighth is what chunks share, and a fourth is for what the next chunk may need.
+        // A fourth is what chunks share, and another one for what the next chunk may need.
         assert!(most_bytes > max_bytes / 2 + max_bytes / 8, "{most_bytes} bytes at once");
         let kept = history.freeze();
         let held: Vec<u64> = kept
             .chunks
             .iter()
-            .flat_map(|chunk| (0..chunk.len()).map(|row| chunk.period(row)))
+            .flat_map(|chunk| chunk.period[..chunk.len()].iter().copied())
             .collect();
         let first = n_samples - held.len() as u64;
         assert!(held.iter().copied().eq(first..n_samples), "the newest, in order");
@@ -506,7 +505,7 @@ mod tests {
         });
         for (idx, view) in views.iter().enumerate() {
             let periods =
-                view.chunks.iter().flat_map(|chunk| (0..chunk.len()).map(|row| chunk.period(row)));
+                view.chunks.iter().flat_map(|chunk| chunk.period[..chunk.len()].iter().copied());
             assert!(periods.eq(0..=idx as u64));
         }
     }
@@ -530,14 +529,14 @@ mod tests {
         }
         taken.push(history.take());
         let chunks = taken.iter().flat_map(|kept| &kept.chunks);
-        let periods = chunks.flat_map(|chunk| (0..chunk.len()).map(|row| chunk.period(row)));
+        let periods = chunks.flat_map(|chunk| chunk.period[..chunk.len()].iter().copied());
         assert!(periods.eq(0..n_samples));
         assert!(taken.iter().all(|kept| kept.gone.is_empty()));
     }
 
     #[test]
     fn half_of_the_room_can_be_given_up() {
-        let mut history = history(16 * Chunk::BYTES as u64, 20 * CHUNK_ROWS as u64, |_| ());
+        let mut history = history(16 * Chunk::BYTES as u64, 40 * CHUNK_ROWS as u64, |_| ());
         let (before, bytes) = (history.full.chunks.len(), history.full.n_bytes);
         history.shrink();
         assert!(history.full.n_bytes <= bytes / 2 && !history.full.chunks.is_empty());

@@ -31,20 +31,16 @@ pub(crate) struct Tasks {
 /// The task that was asked for last.
 #[derive(Debug)]
 struct LastTask {
-    thread: u64,
+    pid: i32,
+    tid: i32,
     cgroup: Option<NonZeroU64>,
     number: u32,
-}
-
-/// Both numbers of a thread in one, to compare them at once.
-const fn both(pid: i32, tid: i32) -> u64 {
-    pid as u32 as u64 | (tid as u32 as u64) << 32
 }
 
 impl Default for LastTask {
     /// A thread that no kernel has: a sample that says it is of that one is of no task.
     fn default() -> Self {
-        Self { thread: both(i32::MIN, i32::MIN), cgroup: None, number: NONE }
+        Self { pid: i32::MIN, tid: i32::MIN, cgroup: None, number: NONE }
     }
 }
 
@@ -52,7 +48,8 @@ impl LastTask {
     fn is_of(&self, sample: &Sample) -> bool {
         // A number that is never 0 is compared like any other.
         let id = |cgroup: Option<NonZeroU64>| cgroup.map_or(0, NonZeroU64::get);
-        self.thread == both(sample.pid, sample.tid) && id(self.cgroup) == id(sample.cgroup)
+        let is_thread = self.pid == sample.pid && self.tid == sample.tid;
+        is_thread && id(self.cgroup) == id(sample.cgroup)
     }
 }
 
@@ -72,13 +69,12 @@ impl Tasks {
 
     #[inline(never)]
     fn find(&mut self, sample: &Sample, cgroup: impl FnOnce(u64) -> Option<Arc<str>>) -> u32 {
-        let of = (sample.pid, sample.tid);
-        let number = match self.newest.get(&of) {
+        let thread = (sample.pid, sample.tid);
+        let number = match self.newest.get(&thread) {
             Some((group, number)) if *group == sample.cgroup => *number,
-            _ => self.add(of, sample.cgroup, cgroup),
+            _ => self.add(thread, sample.cgroup, cgroup),
         };
-        let thread = both(sample.pid, sample.tid);
-        self.last = LastTask { thread, cgroup: sample.cgroup, number };
+        self.last = LastTask { pid: sample.pid, tid: sample.tid, cgroup: sample.cgroup, number };
         number
     }
 

@@ -241,7 +241,7 @@ impl Reckoning<'_> {
         rows.iter().for_each(|row| self.grouping.count(of.row(*row), &mut self.answers));
         if let Some(newest) = &mut self.newest {
             for row in rows.iter().map(|row| usize::from(*row)) {
-                newest.note(chunk.time_ns(row), number, row);
+                newest.note(chunk.times_ns()[row], number, row);
             }
         }
     }
@@ -424,7 +424,7 @@ mod tests {
                 at.is_memory() && number(at, Field::Cpu).is_some_and(|cpu| (1..=3).contains(&cpu))
             }),
             ("latency_bucket == '64..127'", |at| {
-                at.is_memory() && (64..128).contains(&at.chunk.latency(at.row))
+                at.is_memory() && (64..128).contains(&at.chunk.latency[at.row])
             }),
         ]
     }
@@ -464,15 +464,15 @@ mod tests {
             for chunk in &view.kept.chunks {
                 for row in 0..chunk.len() {
                     let at = At { view: &view, chunk, row };
-                    if chunk.time_ns(row) < from_ns {
+                    if chunk.time_ns[row] < from_ns {
                         continue;
                     }
                     n_held += 1;
                     if is_kept(at) {
                         expected.samples += 1;
-                        expected.latency += u64::from(chunk.latency(row));
-                        let event = view.events[usize::from(chunk.event(row))].clone();
-                        *expected.period.entry(event).or_default() += chunk.period(row);
+                        expected.latency += u64::from(chunk.latency[row]);
+                        let event = view.events[usize::from(chunk.event[row])].clone();
+                        *expected.period.entry(event).or_default() += chunk.period[row];
                         let values = query.by.iter().map(|key| Field::named(key).unwrap());
                         let key = values.map(|field| format!("{:?}", at.value(field))).collect();
                         *groups.entry(key).or_default() += 1;

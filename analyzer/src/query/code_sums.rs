@@ -145,7 +145,7 @@ impl<'a> CodeReckoning<'a> {
     }
 
     fn count(&mut self, at: At<'_>) {
-        let place = at.chunk.place(at.row);
+        let place = at.chunk.place[at.row];
         let seen = match self.places.get(&place) {
             Some(known) => *known,
             None => {
@@ -190,20 +190,20 @@ impl<'a> CodeReckoning<'a> {
     fn count_waited(&mut self, waited: Svma, reported_at: Option<Svma>, at: At<'_>) {
         let sums = self.sums.waited.entry(waited).or_default();
         sums.samples += 1;
-        let event = usize::from(at.chunk.event(at.row));
+        let event = usize::from(at.chunk.event[at.row]);
         if let Some(missing) = (event + 1).checked_sub(sums.periods.len()) {
             // The number is that of one of the session's events.
             sums.periods.extend(std::iter::repeat_n(0, missing));
         }
-        sums.periods[event] = sums.periods[event].saturating_add(at.chunk.period(at.row));
+        sums.periods[event] = sums.periods[event].saturating_add(at.chunk.period[at.row]);
         let access = at.access();
         sums.loads += u64::from(matches!(access, Some(Access::Load | Access::LoadStore)));
         sums.stores += u64::from(matches!(access, Some(Access::Store | Access::LoadStore)));
-        sums.by_frequency += u64::from(at.chunk.found(at.row).get().is_by_frequency);
-        sums.latency = sums.latency.saturating_add(at.chunk.latency(at.row).into());
+        sums.by_frequency += u64::from(at.chunk.found[at.row].get().is_by_frequency);
+        sums.latency = sums.latency.saturating_add(at.chunk.latency[at.row].into());
         if at.is_memory() {
             let objects = self.objects.entry(waited).or_default();
-            let name = at.chunk.name(at.row);
+            let name = at.chunk.name[at.row];
             if objects.len() < limit::MAX_OBJECTS_OF_INSTRUCTION || objects.contains_key(&name) {
                 *objects.entry(name).or_default() += 1;
             } else {
@@ -292,7 +292,7 @@ fn by_place(view: &HistoryView, filter: Option<&SampleFilter>) -> BTreeMap<u32, 
     for (number, chunk) in view.kept.chunks.iter().enumerate() {
         selected.select(view, number);
         for row in &selected.rows {
-            *found.entry(chunk.place(usize::from(*row))).or_default() += 1;
+            *found.entry(chunk.place[usize::from(*row)]).or_default() += 1;
         }
     }
     found.into_iter().collect()

@@ -200,68 +200,68 @@ impl<'a> At<'a> {
     #[inline]
     pub(crate) fn number(self, table: Column) -> u32 {
         match table {
-            Column::Name => self.chunk.name(self.row),
-            Column::Place => self.chunk.place(self.row),
-            Column::Caller => self.chunk.caller(self.row),
-            Column::Task => self.chunk.task(self.row),
-            Column::Event => self.chunk.event(self.row).into(),
-            Column::Cpu => self.chunk.cpu(self.row),
+            Column::Name => self.chunk.name[self.row],
+            Column::Place => self.chunk.place[self.row],
+            Column::Caller => self.chunk.caller[self.row],
+            Column::Task => self.chunk.task[self.row],
+            Column::Event => self.chunk.event[self.row].into(),
+            Column::Cpu => self.chunk.cpu[self.row],
             Column::Access => self.access().pack(),
-            Column::Level => self.chunk.told(self.row).get().level.pack(),
-            Column::Evidence => self.chunk.found(self.row).get().evidence.pack(),
+            Column::Level => self.chunk.told[self.row].get().level.pack(),
+            Column::Evidence => self.chunk.found[self.row].get().evidence.pack(),
         }
     }
 
     /// The name of its data object, or the reason that it has none.
     pub(crate) fn name(self) -> Option<&'a DataName> {
-        self.view.kept.names.get(self.chunk.name(self.row))
+        self.view.kept.names.get(self.chunk.name[self.row])
     }
 
     /// The place of its code.
     pub(crate) fn place(self) -> Option<&'a SampledPlace> {
-        self.view.kept.places.get(self.chunk.place(self.row))
+        self.view.kept.places.get(self.chunk.place[self.row])
     }
 
     /// The place of the call that led there.
     fn caller(self) -> Option<&'a SampledPlace> {
-        self.view.kept.places.get(self.chunk.caller(self.row))
+        self.view.kept.places.get(self.chunk.caller[self.row])
     }
 
     /// Its thread.
     pub(crate) fn task(self) -> Option<&'a Task> {
-        self.view.kept.tasks.get(self.chunk.task(self.row))
+        self.view.kept.tasks.get(self.chunk.task[self.row])
     }
 
     /// The data address, where it is known.
     pub(crate) fn address(self) -> Option<u64> {
-        self.chunk.found(self.row).get().address_source.map(|_| self.chunk.addr(self.row))
+        self.chunk.found[self.row].get().address_source.map(|_| self.chunk.addr[self.row])
     }
 
     /// The address of the outermost aggregate.
     pub(crate) fn instance(self) -> Option<u64> {
-        let offset = known(self.chunk.offset(self.row))?;
+        let offset = known(self.chunk.offset[self.row])?;
         Some(self.address()?.wrapping_sub(u64::from(offset)))
     }
 
     fn node(self) -> Option<u16> {
-        let cpu = known(self.chunk.cpu(self.row))? as usize;
+        let cpu = known(self.chunk.cpu[self.row])? as usize;
         self.view.nodes.get(cpu).copied().filter(|node| *node != NO_NODE)
     }
 
     /// Nanoseconds on a CPU that it stands for, where its event is a clock.
     pub(crate) fn time_on_cpu_ns(self) -> u64 {
-        let is_clock = self.view.clocks.get(usize::from(self.chunk.event(self.row)));
-        if is_clock == Some(&true) { self.chunk.period(self.row) } else { 0 }
+        let is_clock = self.view.clocks.get(usize::from(self.chunk.event[self.row]));
+        if is_clock == Some(&true) { self.chunk.period[self.row] } else { 0 }
     }
 
     /// Tells whether its trigger touches memory, so far as that is known.
     pub(crate) fn is_memory(self) -> bool {
-        self.chunk.name(self.row) != NONE
+        self.chunk.name[self.row] != NONE
     }
 
     /// Reads and writes.
     pub(crate) fn access(self) -> Option<Access> {
-        self.chunk.told(self.row).get().access.or(self.chunk.found(self.row).get().access)
+        self.chunk.told[self.row].get().access.or(self.chunk.found[self.row].get().access)
     }
 
     /// The value of a field.
@@ -282,25 +282,25 @@ impl<'a> At<'a> {
     #[inline]
     pub(crate) fn number_of(self, field: Field) -> Option<i64> {
         let (chunk, row) = (self.chunk, self.row);
-        let since_ns = || chunk.time_ns(row).saturating_sub(self.view.first_ns);
+        let since_ns = || chunk.time_ns[row].saturating_sub(self.view.first_ns);
         let id = |id: i32| u64::try_from(id).ok();
         let told = |number: u64| (number != 0).then_some(number);
         let number = match field {
             Field::Process => id(self.task()?.pid)?,
             Field::Thread => id(self.task()?.tid)?,
-            Field::Cpu => known(chunk.cpu(row))?.into(),
+            Field::Cpu => known(chunk.cpu[row])?.into(),
             Field::Node => self.node()?.into(),
             Field::Second => since_ns() / SECOND_NS,
             Field::Time => since_ns(),
-            Field::Period => chunk.period(row),
-            Field::Size => told(chunk.size(row).into())?,
-            Field::Latency => told(chunk.latency(row).into())?,
+            Field::Period => chunk.period[row],
+            Field::Size => told(chunk.size[row].into())?,
+            Field::Latency => told(chunk.latency[row].into())?,
             Field::Address | Field::Addr => self.address()?,
             Field::Page => self.address()? & !0xfff,
             Field::LargePage => self.address()? & !0x1f_ffff,
             Field::Cacheline => self.address()? & !63,
-            Field::Offset => known(chunk.offset(row))?.into(),
-            Field::Index => known(chunk.index(row))?.into(),
+            Field::Offset => known(chunk.offset[row])?.into(),
+            Field::Index => known(chunk.index[row])?.into(),
             Field::Instance => self.instance()?,
             Field::Alignment => self.instance()? & 63,
             _ => return None,
@@ -311,16 +311,16 @@ impl<'a> At<'a> {
     /// The text of a value of what the trigger touched.
     fn touched_value(self, value: Option<u64>) -> Value<'a> {
         let notation = self.name().map_or(ScalarNotation::DIGITS, |name| name.notation);
-        let text = |value| notation.text(value, self.chunk.size(self.row).into());
+        let text = |value| notation.text(value, self.chunk.size[self.row].into());
         value.map_or(Value::None, |value| Value::Text(text(value).into()))
     }
 
     fn of_row(self, field: Field) -> Value<'a> {
         let (chunk, row) = (self.chunk, self.row);
-        let (told, found) = (chunk.told(row).get(), chunk.found(row).get());
+        let (told, found) = (chunk.told[row].get(), chunk.found[row].get());
         match field {
             Field::Event => {
-                Value::text(self.view.events.get(usize::from(chunk.event(row))).map(|it| &**it))
+                Value::text(self.view.events.get(usize::from(chunk.event[row])).map(|it| &**it))
             }
             Field::Memory => Value::Bool(self.is_memory()),
             Field::Old => self.touched_value(chunk.change(row).before),
@@ -333,7 +333,7 @@ impl<'a> At<'a> {
             Field::Remote => told.level.map_or(Value::None, |_| Value::Bool(told.is_remote)),
             Field::Segment => Value::text(found.segment.map(MemorySegment::name)),
             Field::Region => Value::text(told.region.map(Region::name)),
-            Field::LatencyBucket => match u64::from(chunk.latency(row)).checked_ilog2() {
+            Field::LatencyBucket => match u64::from(chunk.latency[row]).checked_ilog2() {
                 Some(0) => Value::text(Some("1")),
                 Some(log) => Value::Text(format!("{}..{}", 1u64 << log, (2u64 << log) - 1).into()),
                 None => Value::None,

@@ -31,12 +31,12 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(crate) fn count(&mut self, at: At<'_>) {
-        let told = at.chunk.told(at.row).get();
+        let told = at.chunk.told[at.row].get();
         let access = at.access();
         self.samples += 1;
         self.loads += u64::from(matches!(access, Some(Access::Load | Access::LoadStore)));
         self.stores += u64::from(matches!(access, Some(Access::Store | Access::LoadStore)));
-        self.latency = self.latency.wrapping_add(at.chunk.latency(at.row).into());
+        self.latency = self.latency.wrapping_add(at.chunk.latency[at.row].into());
         self.tlb_misses += u64::from(told.tlb.is_first_level_miss());
         self.locked += u64::from(told.locked == Some(true));
         self.hitm += u64::from(told.snoop.has(Snoop::HITM));
@@ -195,8 +195,8 @@ impl Grouping {
             }
         };
         tally.count(at);
-        if let Some(sum) = periods.get_mut(usize::from(at.chunk.event(at.row))) {
-            *sum = sum.wrapping_add(at.chunk.period(at.row));
+        if let Some(sum) = periods.get_mut(usize::from(at.chunk.event[at.row])) {
+            *sum = sum.wrapping_add(at.chunk.period[at.row]);
         }
     }
 

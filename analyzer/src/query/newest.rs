@@ -74,8 +74,8 @@ fn of_sample(at: At<'_>, keys: &[(Formula, ValueType)], answers: &mut Answers) -
     let key = key.collect();
     let (mut tally, mut periods) = (Tally::default(), vec![0; at.view.events.len()]);
     tally.count(at);
-    if let Some(period) = periods.get_mut(usize::from(at.chunk.event(at.row))) {
-        *period = at.chunk.period(at.row);
+    if let Some(period) = periods.get_mut(usize::from(at.chunk.event[at.row])) {
+        *period = at.chunk.period[at.row];
     }
     QueryRow { key, metrics: tally.metrics(&at.view.events, &periods) }
 }

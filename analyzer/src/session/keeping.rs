@@ -13,12 +13,11 @@ impl Analyzer {
         {
             self.history.append_change(self.world.value_change(sample, attribution, len_bytes));
         }
-        // Not taken: that would write for each sample.
-        if let Some(object) = self.history.places.unopened {
-            self.history.places.unopened = None;
-            if self.config.has_lines && !self.is_short_of_memory {
-                self.parked.open(&self.world.processes, object);
-            }
+        if let Some(object) = self.history.places.unopened.take()
+            && self.config.has_lines
+            && !self.is_short_of_memory
+        {
+            self.parked.open(&self.world.processes, object);
         }
     }
 

@@ -73,7 +73,7 @@ impl<'a> PartSums<'a> {
     pub(crate) fn count(&mut self, at: At<'a>, is_met: bool) {
         let (chunk, row) = (at.chunk, at.row);
         let address = at.address().unwrap_or_default();
-        let key = (chunk.task(row), address, chunk.size(row), chunk.name(row), chunk.place(row));
+        let key = (chunk.task[row], address, chunk.size[row], chunk.name[row], chunk.place[row]);
         let (_, sums) = self.fine.entry(key).or_insert_with(|| (at, SampleSums::default()));
         let access = at.access();
         sums.samples += 1;
@@ -87,7 +87,7 @@ impl<'a> PartSums<'a> {
     pub(crate) fn finish(self) -> Vec<LinePart> {
         let mut fine: Vec<(At<'a>, SampleSums)> = self.fine.into_values().collect();
         // The first of a part has its most frequent line.
-        fine.sort_unstable_by_key(|(at, sums)| (u64::MAX - sums.samples, at.chunk.time_ns(at.row)));
+        fine.sort_unstable_by_key(|(at, sums)| (u64::MAX - sums.samples, at.chunk.time_ns[at.row]));
         let mut numbers: FxHashMap<_, usize> = FxHashMap::default();
         let mut parts: Vec<LinePart> = Vec::new();
         for (at, sums) in fine {
@@ -126,13 +126,13 @@ fn part(at: At<'_>) -> LinePart {
         tid: task.map_or(0, |task| task.tid),
         comm: task.and_then(|task| task.comm.clone()),
         address: Avma(at.address().unwrap_or_default()),
-        size: chunk.size(row),
+        size: chunk.size[row],
         object: name.map_or_else(|| Arc::from(""), |name| Arc::clone(&name.object)),
         type_name: name.and_then(|name| name.type_name.clone()),
         member: name.and_then(|name| name.member.clone()),
         variable: name.and_then(|name| name.variable.clone()),
-        offset: known(chunk.offset(row)),
-        index: known(chunk.index(row)),
+        offset: known(chunk.offset[row]),
+        index: known(chunk.index[row]),
         function: place.and_then(|place| place.scope.function.clone()),
         module: place.map(|place| Arc::clone(&place.scope.object)),
         source: lines.and_then(|lines| written(lines)).cloned(),

@@ -63,7 +63,7 @@ fn bytes(at: At<'_>, line: u64) -> u64 {
 /// The first and the last byte that a sample touches; one where its size is not known.
 fn range(at: At<'_>) -> Option<(u64, u64)> {
     let first = at.address()?;
-    let size = u64::from(at.chunk.size(at.row).max(1));
+    let size = u64::from(at.chunk.size[at.row].max(1));
     Some((first, first.checked_add(size - 1)?))
 }
 
@@ -108,7 +108,7 @@ impl LineFinder {
                     number
                 }
             };
-            let time_ns = at.chunk.time_ns(at.row);
+            let time_ns = at.chunk.time_ns[at.row];
             self.touches.list.push(LineTouch { line: number, row, time_ns });
         }
     }
