@@ -55,20 +55,14 @@ impl<K: Copy + PartialEq, V: Copy, const N: usize> Places<(K, V), N> {
     }
 }
 
-/// Addresses of one process that are one kind of memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MemorySpan {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// The kind; `None` where nothing is mapped.
-    pub(crate) segment: Option<MemorySegment>,
-}
-
-/// Addresses for which, besides, the load object is the same.
+/// Addresses of one process for which the answer is the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataSpan {
-    pub(crate) memory: MemorySpan,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
     pub(crate) answer: DataObjectAt,
+    /// Kind of memory that they are; `None` where nothing is mapped.
+    pub(crate) segment: Option<MemorySegment>,
 }
 
 /// Memory that samples touched lately.
@@ -80,8 +74,7 @@ impl RecentData {
     #[inline]
     pub(crate) fn find(&mut self, pid: i32, avma: Avma, n_changes: u64) -> Option<&DataSpan> {
         let (of, span) = self.0.at(avma.0 >> RANGE_SHIFT, n_changes).as_ref()?;
-        let is_there = (span.memory.start..span.memory.end).contains(&avma.0);
-        (*of == pid && is_there).then_some(span)
+        (*of == pid && (span.start..span.end).contains(&avma.0)).then_some(span)
     }
 
     pub(crate) fn keep(&mut self, pid: i32, avma: Avma, n_changes: u64, span: DataSpan) {
@@ -98,9 +91,7 @@ mod tests {
         let mut recent = RecentData::default();
         let addr = Avma(0x7f12_3456_7890);
         let answer = DataObjectAt::None;
-        let segment = Some(MemorySegment::Heap);
-        let memory = MemorySpan { start: addr.0 - 16, end: addr.0 + 16, segment };
-        let span = DataSpan { memory, answer };
+        let span = DataSpan { start: addr.0 - 16, end: addr.0 + 16, answer, segment: None };
         recent.keep(7, addr, 1, span);
         for (offset, expected) in
             [(-17, None), (-16, Some(answer)), (0, Some(answer)), (15, Some(answer)), (16, None)]

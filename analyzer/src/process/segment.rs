@@ -1,6 +1,6 @@
 //! Kinds of memory that addresses are in: text, data, heap, stack.
 
-use crate::process::recent::MemorySpan;
+use crate::process::recent::DataSpan;
 use crate::process::table::ProcessTable;
 use dataspace_proto::address::Avma;
 use dataspace_proto::memory::MemorySegment;
@@ -38,7 +38,8 @@ impl ProcessTable {
         if !addr.is_user() {
             return Some(MemorySegment::Kernel);
         }
-        let MemorySpan { start, end, segment } = self.memory_around(sample.pid, addr)?;
+        let memory = |span: &DataSpan| (span.start, span.end, span.segment);
+        let (start, end, segment) = self.data_around(sample.pid, addr, memory)?;
         let segment = segment?;
         if segment != MemorySegment::Anonymous {
             return Some(segment);

@@ -5,7 +5,7 @@ use crate::elf::image::Segment;
 use crate::elf::thread_block::ThreadBlock;
 use crate::index::load_object::ObjectFacts;
 use crate::limit;
-use crate::process::recent::{DataSpan, MemorySpan, RecentData};
+use crate::process::recent::{DataSpan, RecentData};
 use crate::process::segment;
 use dataspace_proto::address::{Avma, FileOffset, Svma};
 use dataspace_proto::memory::MemorySegment;
@@ -236,18 +236,20 @@ impl ProcessTable {
 
     /// The load object of process `pid` whose segments hold the data address `avma`.
     pub(crate) fn data_object(&mut self, pid: i32, avma: Avma) -> DataObjectAt {
-        match self.recent_data.find(pid, avma, self.n_changes) {
-            Some(known) => known.answer,
-            None => self.find_data(pid, avma).map_or(DataObjectAt::None, |span| span.answer),
-        }
+        self.data_around(pid, avma, |span| span.answer).unwrap_or(DataObjectAt::None)
     }
 
-    /// The kind of memory at `avma`, and addresses around it that are of that kind.
+    /// A `part` of the same with the kind of memory, and addresses around `avma` that have the same answers.
     #[inline]
-    pub(super) fn memory_around(&mut self, pid: i32, avma: Avma) -> Option<MemorySpan> {
+    pub(super) fn data_around<T>(
+        &mut self,
+        pid: i32,
+        avma: Avma,
+        part: impl Fn(&DataSpan) -> T,
+    ) -> Option<T> {
         match self.recent_data.find(pid, avma, self.n_changes) {
-            Some(known) => Some(known.memory),
-            None => self.find_data(pid, avma).map(|span| span.memory),
+            Some(known) => Some(part(known)),
+            None => self.find_data(pid, avma).as_ref().map(part),
         }
     }
 
@@ -258,8 +260,7 @@ impl ProcessTable {
         Some(span)
     }
 
-    /// The load object and the kind of memory at a data address, worked out: the addresses around it are all in one mapping or
-    /// in none, and no segment of a file begins or ends there.
+    /// All of it, worked out: the addresses are all in one mapping or in none, and no segment of a file begins or ends there.
     fn data_span(&self, pid: i32, avma: Avma) -> Option<DataSpan> {
         let space = &self.spaces.get(&pid)?.mappings;
         // A load object's segments lie together: the nearest mapped file at or below the address
@@ -272,8 +273,7 @@ impl ProcessTable {
             true => (nearest.start.0, nearest.end.0, Some(self.segment_of(nearest))),
             false => (nearest.end.0, above.map_or(u64::MAX, |(start, _)| start.0), None),
         };
-        let memory = MemorySpan { start, end, segment };
-        let mut span = DataSpan { memory, answer: DataObjectAt::None };
+        let mut span = DataSpan { start, end, answer: DataObjectAt::None, segment };
         let file = |mapping: &Mapping| match mapping.backing {
             Backing::File(object) => Some((object, *mapping)),
             _ => None,
@@ -300,14 +300,13 @@ impl ProcessTable {
         let Some(bias) = bias(facts, code.unwrap_or(&mapping)) else { return Some(span) };
         let svma = Svma(avma.0.wrapping_sub(bias));
         let (room_below, room_above, is_held) = room(&facts.segments, svma);
-        let DataSpan { memory, answer } = &mut span;
-        memory.start = memory.start.max(avma.0.saturating_sub(room_below));
-        memory.end = memory.end.min(avma.0.saturating_add(room_above));
+        span.start = span.start.max(avma.0.saturating_sub(room_below));
+        span.end = span.end.min(avma.0.saturating_add(room_above));
         if is_held {
-            *answer = DataObjectAt::Open { object, bias };
+            span.answer = DataObjectAt::Open { object, bias };
             // Zeroed data is no part of the file, and a heap may share its mapping.
-            if memory.segment == Some(MemorySegment::Anonymous) {
-                memory.segment = Some(MemorySegment::Data);
+            if span.segment == Some(MemorySegment::Anonymous) {
+                span.segment = Some(MemorySegment::Data);
             }
         }
         Some(span)
@@ -604,18 +603,12 @@ mod tests {
                     _ => {}
                 }
                 for address in [address, page << 12, (page << 12) - u64::from(page != 0)] {
-                    let avma = Avma(address);
-                    let alone = table.data_span(1, avma);
-                    let object = alone.map_or(DataObjectAt::None, |span| span.answer);
-                    // Either of them may be the first to ask.
-                    if what % 2 == 0 {
-                        prop_assert_eq!(table.data_object(1, avma), object);
-                    }
-                    let kind = |memory: MemorySpan| memory.segment;
-                    let found = table.memory_around(1, avma).and_then(kind);
-                    prop_assert_eq!(found, alone.map(|span| span.memory).and_then(kind));
-                    prop_assert_eq!(table.data_object(1, avma), object);
-                    prop_assert_eq!(found.is_some(), table.mapping(1, avma).is_some());
+                    let told = |span: &DataSpan| (span.answer, span.segment);
+                    let alone = table.data_span(1, Avma(address)).as_ref().map(told);
+                    let found = table.data_around(1, Avma(address), told);
+                    prop_assert_eq!(found, alone);
+                    let mapped = table.mapping(1, Avma(address)).is_some();
+                    prop_assert_eq!(alone.is_some_and(|(_, segment)| segment.is_some()), mapped);
                 }
             }
         }
