@@ -17,15 +17,17 @@ use std::num::NonZeroU32;
 const UNKNOWN_SIZE: u64 = 0;
 
 impl World {
-    /// Attributes one access.
+    /// Attributes one access: writes all that is known of it to `answer`, whose site is told.
     pub(crate) fn attribute_access(
         &mut self,
         located: &Located<'_>,
         candidate: TriggerCandidate<'_>,
-    ) -> Result<Attribution, Wait> {
+        answer: &mut Attribution,
+    ) -> Result<(), Wait> {
         let TriggerCandidate { survivor, state } = candidate;
         let Some((_, typed)) = survivor.chosen(located.past) else {
-            return Ok(Attribution::unknown(Reason::Unresolvable));
+            answer.verdict = Verdict::Unknown(Reason::Unresolvable);
+            return Ok(());
         };
         let memory = &typed.memory;
         let computed = state.effective_address(&memory.address).ok();
@@ -38,22 +40,20 @@ impl World {
             }
             _ => sampled.or(computed_addr),
         };
-        let claim = match addr {
-            Some((avma, _)) if !avma.is_user() => Err(Reason::InvalidAddress),
-            _ => self.claim(&Asked { located, candidate, typed, addr, computed })?,
-        };
-        Ok(Attribution {
-            trigger: located.trigger_avma(survivor.trigger),
-            access: Some(memory.access),
-            size: NonZeroU32::new(memory.size),
-            addr,
-            site: Some(located.site),
-            verdict: claim.map_or_else(Verdict::Unknown, Verdict::Attributed),
-        })
+        answer.trigger = located.trigger_avma(survivor.trigger);
+        answer.access = Some(memory.access);
+        answer.size = NonZeroU32::new(memory.size);
+        answer.addr = addr;
+        if addr.is_some_and(|(avma, _)| !avma.is_user()) {
+            answer.verdict = Verdict::Unknown(Reason::InvalidAddress);
+            return Ok(());
+        }
+        let asked = Asked { located, candidate, typed, addr, computed };
+        Ok(self.judge(&asked, &mut answer.verdict)?)
     }
 
     /// Joins what the witnesses say.
-    fn claim(&mut self, asked: &Asked<'_>) -> Result<Result<Claim, Reason>, Needs> {
+    fn judge(&mut self, asked: &Asked<'_>, verdict: &mut Verdict) -> Result<(), Needs> {
         let by_type = self.instruction(asked);
         let by_address = self.variable(asked)?;
         let is_lost = || {
@@ -73,16 +73,23 @@ impl World {
             }
             by_type => by_type,
         };
-        Ok(match (by_type, by_address) {
+        match (by_type, by_address) {
             (Ok(typed), Some(located)) => {
-                Ok(typed.join(located, self.names.relation(typed.named, located.named)))
+                let relation = self.names.relation(typed.named, located.named);
+                *verdict = Verdict::Attributed(typed.join(located, relation));
             }
             // No variable is there: heap. `*p` with `int *p` is a number by its type, and an element of
             // what lies around it.
-            (Ok(claim), None) => Ok(self.in_surroundings(claim, asked)),
-            (Err(_), Some(claim)) => Ok(claim),
-            (Err(reason), None) => self.further(asked)?.ok_or(reason),
-        })
+            (Ok(claim), None) => {
+                *verdict = Verdict::Attributed(self.in_surroundings(claim, asked));
+            }
+            (Err(_), Some(claim)) => *verdict = Verdict::Attributed(claim),
+            (Err(reason), None) => {
+                let further = self.further(asked)?;
+                *verdict = further.map_or(Verdict::Unknown(reason), Verdict::Attributed);
+            }
+        }
+        Ok(())
     }
 
     /// The claim of an instruction, joined with that of votes on the object around it, if it knows no more
@@ -119,22 +126,20 @@ impl World {
     pub(crate) fn by_sampled_address(
         &mut self,
         sample: &Sample,
-        mut attribution: Attribution,
-    ) -> Result<Attribution, Wait> {
-        let Some(avma) = sample.addr.filter(|avma| avma.is_user()) else {
-            return Ok(attribution);
-        };
+        answer: &mut Attribution,
+    ) -> Result<(), Wait> {
+        let Some(avma) = sample.addr.filter(|avma| avma.is_user()) else { return Ok(()) };
         if self.paths == Paths::Type {
-            return Ok(attribution);
+            return Ok(());
         }
-        attribution.addr = Some((avma, AddressSource::Sampled));
+        answer.addr = Some((avma, AddressSource::Sampled));
         let claim = match self.static_object(sample.pid, avma, UNKNOWN_SIZE)? {
             Some(named) => Some(Claim::of(Witness::SampledAddress, named, Placing::Part)),
             None => self.voted(sample, avma, None),
         };
         if let Some(claim) = claim {
-            attribution.verdict = Verdict::Attributed(claim);
+            answer.verdict = Verdict::Attributed(claim);
         }
-        Ok(attribution)
+        Ok(())
     }
 }

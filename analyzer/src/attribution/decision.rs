@@ -25,43 +25,40 @@ impl World {
         code: KnownCode,
         (sample, kind, is_last): (&Sample, EventKind, bool),
         registers: &Registers,
-    ) -> Result<Attribution, Wait> {
+        answer: &mut Attribution,
+    ) -> Result<(), Wait> {
         let KnownCode { object, bias, site } = code;
+        answer.site = Some(site);
         let Some(past) = self.sites.lend(site) else {
-            let unknown = Attribution::unknown(self.sites.reason(site));
-            let unknown = Attribution { site: Some(site), ..unknown };
-            return self.by_sampled_address(sample, unknown);
+            answer.verdict = Verdict::Unknown(self.sites.reason(site));
+            return self.by_sampled_address(sample, answer);
         };
         let mut search = self.search.take().unwrap_or_default();
         let located = Located { sample, kind, registers, object, bias, site, past: &past };
-        // Looked at where it is: to move it would take longer than to decide most samples.
-        let attribution = match self.attribute_by(&mut search, &located) {
-            Ok(ref it) if matches!(it.verdict, Verdict::Unknown(Reason::Unresolvable)) => {
-                self.by_frequency(&mut search, &located, *it, is_last)
-            }
-            decided => decided,
-        };
+        let mut decided = self.attribute_by(&mut search, &located, answer);
+        if decided.is_ok() && answer.is_unresolvable() {
+            decided = self.by_frequency(&mut search, &located, is_last, answer);
+        }
         self.sites.give_back(site, past);
         self.search = Some(search);
-        attribution
+        decided
     }
 
     fn attribute_by(
         &mut self,
         search: &mut Search,
         located: &Located<'_>,
-    ) -> Result<Attribution, Wait> {
+        answer: &mut Attribution,
+    ) -> Result<(), Wait> {
         let sample = located.sample;
-        let unknown =
-            |reason| Attribution { site: Some(located.site), ..Attribution::unknown(reason) };
         if sample.addr.is_none()
             && !located.kind.is_memory_only()
             && let Some(trigger) = located.past.silent_trigger()
         {
             // No register would tell more.
-            let trigger = located.trigger_avma(trigger);
-            let verdict = Verdict::NotMemory;
-            return Ok(Attribution { trigger, verdict, ..unknown(Reason::Unspecified) });
+            answer.trigger = located.trigger_avma(trigger);
+            answer.verdict = Verdict::NotMemory;
+            return Ok(());
         }
         let thread_base = self.thread_storage.base(sample.tid);
         let begin = |state: &mut State| {
@@ -73,29 +70,32 @@ impl World {
             access: sample.data_source.and_then(|source| source.access),
             kind: located.kind,
         };
-        search.run(located.past, begin, evidence, located.stack());
+        search.run(located.past, begin, &evidence, located.stack());
         match choose(search, evidence, located.past.trail.reach) {
             Choice::Left { has_return, has_rival } => {
-                let mut answer = self.attribute_left(search, located, has_return);
-                if has_rival && let Ok(attribution) = &mut answer {
-                    attribution.trigger = None;
+                let decided = self.attribute_left(search, located, has_return, answer);
+                if has_rival {
+                    answer.trigger = None;
                 }
-                answer
+                decided
             }
-            Choice::NotMemory(trigger) => Ok(Attribution {
-                trigger: trigger.and_then(|trigger| located.trigger_avma(trigger)),
-                verdict: Verdict::NotMemory,
-                ..unknown(Reason::Unspecified)
-            }),
+            Choice::NotMemory(trigger) => {
+                answer.trigger = trigger.and_then(|trigger| located.trigger_avma(trigger));
+                answer.verdict = Verdict::NotMemory;
+                Ok(())
+            }
             Choice::Unknown(Reason::Blocked) if sample.addr.is_none() => {
-                self.by_return_address(search, located, unknown(Reason::Blocked))
+                answer.verdict = Verdict::Unknown(Reason::Blocked);
+                *answer = self.by_return_address(search, located, *answer)?;
+                Ok(())
             }
             Choice::Unknown(reason) => {
+                answer.verdict = Verdict::Unknown(reason);
                 if search.survivors.is_empty() {
                     // A base that is not right any more contradicts everything.
                     self.thread_storage.forget_thread(sample.pid, sample.tid);
                 }
-                self.by_sampled_address(sample, unknown(reason))
+                self.by_sampled_address(sample, answer)
             }
         }
     }
@@ -123,30 +123,33 @@ impl World {
         &mut self,
         search: &mut Search,
         located: &Located<'_>,
-        unresolvable: Attribution,
         is_last: bool,
-    ) -> Result<Attribution, Wait> {
+        answer: &mut Attribution,
+    ) -> Result<(), Wait> {
         let Located { sample, object, site, past, .. } = *located;
         let is_whole = !search.outside.is_any() && !search.is_cut && sample.addr.is_none();
         let is_weighed = matches!(located.kind, EventKind::Clock | EventKind::Other);
         if past.trail.arrivals.is_empty() || !is_whole || !is_weighed {
-            return Ok(unresolvable);
+            return Ok(());
         }
         let trigger = match self.sites.likely_trigger(site, object, past, is_last) {
             Likely::Trigger(trigger) => trigger,
-            Likely::Nobody => return Ok(unresolvable),
+            Likely::Nobody => return Ok(()),
             Likely::Open => return Err(Wait::Samples(site)),
         };
         search.survivors.retain(|survivor| survivor.trigger == trigger);
         if search.survivors.is_empty() {
             // The registers say that it was not this one.
-            return Ok(unresolvable);
+            return Ok(());
         }
         if search.survivors.iter().all(|survivor| survivor.access.is_none()) {
-            let trigger = located.trigger_avma(trigger);
-            return Ok(Attribution { trigger, verdict: Verdict::NotMemory, ..unresolvable });
+            answer.trigger = located.trigger_avma(trigger);
+            answer.verdict = Verdict::NotMemory;
+            return Ok(());
         }
-        Ok(self.attribute_unvoted(search, located)?.by_frequency())
+        self.attribute_unvoted(search, located, answer)?;
+        *answer = answer.by_frequency();
+        Ok(())
     }
 
     /// The answer that all that is left agrees on, of which nobody learns.
@@ -154,10 +157,11 @@ impl World {
         &mut self,
         search: &Search,
         located: &Located<'_>,
-    ) -> Result<Attribution, Wait> {
+        answer: &mut Attribution,
+    ) -> Result<(), Wait> {
         match search.only() {
-            Some(only) => self.attribute_access(located, only),
-            None => self.attribute_several(search, located, false),
+            Some(only) => self.attribute_access(located, only, answer),
+            None => self.attribute_several(search, located, false, answer),
         }
     }
 
@@ -168,24 +172,20 @@ impl World {
         search: &Search,
         located: &Located<'_>,
         has_return: bool,
-    ) -> Result<Attribution, Wait> {
-        let answer = match search.only().filter(|_| !has_return) {
+        answer: &mut Attribution,
+    ) -> Result<(), Wait> {
+        match search.only().filter(|_| !has_return) {
             Some(only) => {
-                let answer = self.attribute_access(located, only);
-                if let Ok(attribution) = &answer {
-                    self.learn_thread_base(located, only);
-                    self.learn_thread_block(located, only);
-                    self.vote(located.sample, attribution);
-                }
-                answer
+                self.attribute_access(located, only, answer)?;
+                self.learn_thread_base(located, only);
+                self.learn_thread_block(located, only);
+                self.vote(located.sample, answer);
             }
-            None => self.attribute_several(search, located, has_return),
-        };
-        match &answer {
-            Ok(it) if matches!(it.verdict, Verdict::Unknown(Reason::Unresolvable)) => {
-                self.by_sampled_address(located.sample, *it)
-            }
-            _ => answer,
+            None => self.attribute_several(search, located, has_return, answer)?,
+        }
+        match answer.is_unresolvable() {
+            true => self.by_sampled_address(located.sample, answer),
+            false => Ok(()),
         }
     }
 
@@ -195,13 +195,16 @@ impl World {
         search: &Search,
         located: &Located<'_>,
         has_return: bool,
-    ) -> Result<Attribution, Wait> {
+        answer: &mut Attribution,
+    ) -> Result<(), Wait> {
         let mut common = has_return.then(|| self.attribute_return(search, located));
         // Confirmed ones first: a rival may only take away from what they say.
         let confirmed = search.candidates().filter(|it| it.survivor.is_confirmed);
         let rivals = search.candidates().filter(|it| !it.survivor.is_confirmed);
         for candidate in confirmed.chain(rivals) {
-            let attribution = self.attribute_access(located, candidate)?;
+            let unknown = Attribution::unknown(Reason::Unresolvable);
+            let mut attribution = Attribution { site: answer.site, ..unknown };
+            self.attribute_access(located, candidate, &mut attribution)?;
             common = Some(match common {
                 None => attribution,
                 Some(first) if candidate.survivor.is_confirmed || !search.has_confirmed() => {
@@ -210,7 +213,11 @@ impl World {
                 Some(first) => self.beside_rival(first, attribution),
             });
         }
-        Ok(common.unwrap_or(Attribution::unknown(Reason::Unresolvable)))
+        match common {
+            Some(common) => *answer = common,
+            None => answer.verdict = Verdict::Unknown(Reason::Unresolvable),
+        }
+        Ok(())
     }
 
     /// The meet of two possible triggers: several triggers, but one object, which is known

@@ -20,6 +20,7 @@ use crate::x86_64::sampled_stack::SampledStack;
 use crate::x86_64::state::State;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::memory::Access;
+use dataspace_proto::reason::Reason;
 use dataspace_proto::register::Register;
 use dataspace_proto::sample_line::AddressSource;
 use std::ops::Range;
@@ -452,11 +453,13 @@ impl World {
             state.undo(&only.effects)
         };
         let evidence = SampledAccess { addr: None, access: None, kind: located.kind };
-        search.run(past, begin, evidence, SampledStack::NONE);
+        search.run(past, begin, &evidence, SampledStack::NONE);
         match choose(search, evidence, past.trail.reach) {
             Choice::Left { .. } => {
                 let located = Located { object, bias, site, past, ..*located };
-                self.attribute_unvoted(search, &located).map(Some)
+                let mut found = Attribution::unknown(Reason::Unresolvable);
+                self.attribute_unvoted(search, &located, &mut found)?;
+                Ok(Some(found))
             }
             Choice::NotMemory(_) | Choice::Unknown(_) => Ok(None),
         }

@@ -70,7 +70,7 @@ impl Search {
         &mut self,
         past: &Past,
         begin: impl Fn(&mut State) -> Result<(), Contradiction>,
-        evidence: SampledAccess,
+        evidence: &SampledAccess,
         stack: SampledStack<'_>,
     ) {
         let walk = WalkBack { past, evidence, stack };
@@ -344,7 +344,7 @@ enum AccessFit {
 /// The parts of the world that a walk looks at.
 struct WalkBack<'a> {
     past: &'a Past,
-    evidence: SampledAccess,
+    evidence: &'a SampledAccess,
     stack: SampledStack<'a>,
 }
 

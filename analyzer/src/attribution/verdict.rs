@@ -75,6 +75,11 @@ impl Attribution {
         }
     }
 
+    /// Tells whether several triggers are possible, and nothing told which it was.
+    pub(crate) const fn is_unresolvable(&self) -> bool {
+        matches!(self.verdict, Verdict::Unknown(Reason::Unresolvable))
+    }
+
     /// Bytes that the trigger touches; 0 where that is not known.
     pub(crate) fn size_bytes(&self) -> u32 {
         self.size.map_or(0, NonZeroU32::get)

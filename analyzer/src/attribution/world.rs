@@ -154,63 +154,75 @@ impl World {
     }
 
     /// The attribution of a sample that tells of a fetch of code at `ip`: what that code touches is not what waited.
-    fn fetch(&mut self, sample: &Sample, ip: Avma, is_exact: bool) -> Result<Attribution, Wait> {
-        let addr = sample.addr.map(|addr| (addr, AddressSource::Sampled));
-        let verdict = Verdict::NotMemory;
-        let fetched = Attribution { addr, verdict, ..Attribution::unknown(Reason::Unspecified) };
+    fn fetch(
+        &mut self,
+        sample: &Sample,
+        ip: Avma,
+        is_exact: bool,
+        answer: &mut Attribution,
+    ) -> Result<(), Wait> {
+        answer.addr = sample.addr.map(|addr| (addr, AddressSource::Sampled));
+        answer.verdict = Verdict::NotMemory;
         match self.site(CodePlace { pid: sample.pid, ip, skid: Skid::Exact }) {
             Ok(code) => {
                 // Where the hardware may have gone on, what waited is not known to the instruction.
-                let trigger = is_exact.then_some(ip);
-                Ok(Attribution { trigger, site: Some(code.site), ..fetched })
+                answer.trigger = is_exact.then_some(ip);
+                answer.site = Some(code.site);
+                Ok(())
             }
             Err(NotLocated::Needs(needs)) => Err(needs.into()),
             Err(NotLocated::Unknown(Reason::JitCode)) => self
                 .made_code
                 .needs(sample, ip, &mut self.processes)
-                .map_or(Ok(fetched), |needs| Err(needs.into())),
-            Err(NotLocated::Unknown(_)) => Ok(fetched),
+                .map_or(Ok(()), |needs| Err(needs.into())),
+            Err(NotLocated::Unknown(_)) => Ok(()),
         }
     }
 
     /// Attributes one sample, or says what has to come first. One that `is_last` waits for no others any more.
+    /// Nothing is known yet in `answer`, where all that is found is written: what is written in pieces and
+    /// then moved whole holds a processor up.
     pub(crate) fn attribute(
         &mut self,
         sample: &Sample,
         meaning: &Meaning,
         is_last: bool,
-    ) -> Result<Attribution, Wait> {
+        answer: &mut Attribution,
+    ) -> Result<(), Wait> {
         let Meaning { kind, skid: model, is_forced } = *meaning;
         if sample.mode == CpuMode::Guest {
             // Its addresses are of its own memory.
-            return Ok(Attribution::unknown(Reason::Guest));
+            answer.verdict = Verdict::Unknown(Reason::Guest);
+            return Ok(());
         }
         let is_kernel = !sample.is_user();
         if kind == EventKind::Fetch && is_kernel {
-            let verdict = Verdict::NotMemory;
-            return Ok(Attribution { verdict, ..Attribution::unknown(Reason::Kernel) });
+            answer.verdict = Verdict::NotMemory;
+            return Ok(());
         }
         let (ip, registers) = match is_kernel {
             true => (sample.user_registers.get(Register::Rip).map(Avma), &sample.user_registers),
             false => (Some(sample.ip), &sample.registers),
         };
         let Some(ip) = ip else {
-            return self.by_sampled_address(sample, Attribution::unknown(Reason::Kernel));
+            answer.verdict = Verdict::Unknown(Reason::Kernel);
+            return self.by_sampled_address(sample, answer);
         };
         if registers.abi == RegisterAbi::Bits32 {
-            return Ok(Attribution::unknown(Reason::UnsupportedMachine));
+            answer.verdict = Verdict::Unknown(Reason::UnsupportedMachine);
+            return Ok(());
         }
         // A fault on the instruction's own address is a fetch of code, not an access of its operand.
         if kind == EventKind::Fetch || (kind == EventKind::PageFault && sample.addr == Some(ip)) {
             let is_exact = kind == EventKind::PageFault || model == SkidModel::Exact;
-            return self.fetch(sample, ip, is_exact);
+            return self.fetch(sample, ip, is_exact, answer);
         }
         let skid = if is_kernel {
             match resumption::is_resumed(registers) {
                 // An interrupt or a system call: the kernel's own time.
                 Some(false) => {
-                    let unknown = Attribution::unknown(Reason::Kernel);
-                    return self.by_sampled_address(sample, unknown);
+                    answer.verdict = Verdict::Unknown(Reason::Kernel);
+                    return self.by_sampled_address(sample, answer);
                 }
                 Some(true) => Skid::Exact,
                 None => Skid::KernelEntry,
@@ -219,7 +231,7 @@ impl World {
             resumption::skid(model, sample, registers, is_forced, kind)
         };
         match self.site(CodePlace { pid: sample.pid, ip, skid }) {
-            Ok(code) => self.attribute_at(code, (sample, kind, is_last), registers),
+            Ok(code) => self.attribute_at(code, (sample, kind, is_last), registers, answer),
             Err(NotLocated::Needs(needs)) => Err(needs.into()),
             Err(NotLocated::Unknown(reason)) => {
                 if reason == Reason::JitCode
@@ -229,7 +241,8 @@ impl World {
                 }
                 // The kernel at work on an address space that is not set up yet, as in exec.
                 let reason = if is_kernel { Reason::Kernel } else { reason };
-                self.by_sampled_address(sample, Attribution::unknown(reason))
+                answer.verdict = Verdict::Unknown(reason);
+                self.by_sampled_address(sample, answer)
             }
         }
     }

@@ -368,13 +368,13 @@ impl Analyzer {
         }
         let is_last = self.is_short_of_memory || self.is_full() || self.is_last(sample);
         let meaning = self.meanings.get(usize::from(sample.event.0)).unwrap_or(&self.undeclared);
-        match self.world.attribute(sample, meaning, is_last) {
-            // Not moved: reading what was just written in other widths holds a processor up.
-            Ok(ref attribution) => {
-                if let Some(site) = attribution.site.filter(|_| !self.is_last(sample)) {
+        let mut answer = Attribution::unknown(Reason::Unspecified);
+        match self.world.attribute(sample, meaning, is_last, &mut answer) {
+            Ok(()) => {
+                if let Some(site) = answer.site.filter(|_| !self.is_last(sample)) {
                     self.world.sites.count(site);
                 }
-                self.decide(sample, attribution, observer);
+                self.decide(sample, &answer, observer);
             }
             Err(Wait::Answer(needs)) => self.park(sample, needs, observer),
             Err(Wait::Samples(site)) => {

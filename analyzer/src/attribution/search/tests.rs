@@ -123,7 +123,7 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
             trigger: Some(0),
         };
         let evidence = SampledAccess { addr: Some(Avma(sampled)), access: None, kind };
-        let walk = WalkBack { past: &past, evidence, stack: SampledStack::NONE };
+        let walk = WalkBack { past: &past, evidence: &evidence, stack: SampledStack::NONE };
         let mut search = Search::default();
         search.points[PointIdx::SAMPLE].sample(&registers, 0, None);
         match search.fit(&walk, &node, &typed, PointIdx::SAMPLE) {
