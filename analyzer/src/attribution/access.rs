@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 const UNKNOWN_SIZE: u64 = 0;
 
 impl World {
-    /// Attributes one access: writes all that is known of it to `answer`, whose site is told.
+    /// Attributes one access: writes all that is known of it to `answer`, which has the site.
     pub(crate) fn attribute_access(
         &mut self,
         located: &Located<'_>,
@@ -52,7 +52,7 @@ impl World {
         Ok(self.judge(&asked, &mut answer.verdict)?)
     }
 
-    /// Joins what the witnesses say.
+    /// Joins what the witnesses say, and writes the verdict.
     fn judge(&mut self, asked: &Asked<'_>, verdict: &mut Verdict) -> Result<(), Needs> {
         let by_type = self.instruction(asked);
         let by_address = self.variable(asked)?;

@@ -25,7 +25,7 @@ pub(crate) enum Choice {
 
 /// Weighs what is left, and drops what the sample rules out.
 #[inline(always)]
-pub(crate) fn choose(search: &mut Search, evidence: SampledAccess, reach: u32) -> Choice {
+pub(crate) fn choose(search: &mut Search, evidence: &SampledAccess, reach: u32) -> Choice {
     // What is only known to be within a range can be nothing but an access, or the event would
     // tell nothing at all.
     // A cache miss is never of `add %rax,%rbx`; a clock's sample may be.
@@ -79,7 +79,7 @@ pub(crate) fn choose(search: &mut Search, evidence: SampledAccess, reach: u32) -
 }
 
 /// Tells whether the callee's return, which read its address just below the stack, fits the sample.
-fn is_return_possible(search: &Search, evidence: SampledAccess) -> bool {
+fn is_return_possible(search: &Search, evidence: &SampledAccess) -> bool {
     use dataspace_proto::memory::Access;
     let Some(addr) = evidence.addr else { return evidence.access != Some(Access::Store) };
     search.returned.is_none_or(|stack| {

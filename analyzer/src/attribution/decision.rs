@@ -71,13 +71,13 @@ impl World {
             kind: located.kind,
         };
         search.run(located.past, begin, &evidence, located.stack());
-        match choose(search, evidence, located.past.trail.reach) {
+        match choose(search, &evidence, located.past.trail.reach) {
             Choice::Left { has_return, has_rival } => {
-                let decided = self.attribute_left(search, located, has_return, answer);
+                self.attribute_left(search, located, has_return, answer)?;
                 if has_rival {
                     answer.trigger = None;
                 }
-                decided
+                Ok(())
             }
             Choice::NotMemory(trigger) => {
                 answer.trigger = trigger.and_then(|trigger| located.trigger_avma(trigger));
@@ -148,7 +148,7 @@ impl World {
             return Ok(());
         }
         self.attribute_unvoted(search, located, answer)?;
-        *answer = answer.by_frequency();
+        answer.mark_by_frequency();
         Ok(())
     }
 

@@ -224,7 +224,7 @@ impl World {
         let casts = Casts::Dropping;
         let entry = AtEntry { located, entered, call: &call, at, caller, return_address, casts };
         let Some(WayIn { led, is_likely }) = self.way(entry)? else { return Ok(blocked) };
-        let found = match led {
+        let mut found = match led {
             Led::Call => {
                 let addr = Some((Avma(stack), AddressSource::Computed));
                 let found = self.of_return_address(located, Access::Store, addr);
@@ -234,10 +234,11 @@ impl World {
             Led::Through(at) => self.at_pointer(search, located, at, blocked)?,
             Led::OneOf(jumps) => self.at_one_of(search, located, &jumps, blocked)?,
         };
-        if !is_likely {
-            self.vote(sample, &found);
+        match is_likely {
+            true => found.mark_by_frequency(),
+            false => self.vote(sample, &found),
         }
-        Ok(if is_likely { found.by_frequency() } else { found })
+        Ok(found)
     }
 
     /// The way by which the function was entered; `None` where several are possible.
@@ -434,8 +435,7 @@ impl World {
         let Some(past) = self.sites.lend(code.site) else { return Ok(blocked) };
         let found = self.before(search, located, code, &past);
         self.sites.give_back(code.site, past);
-        let found = found?.map(|found| Attribution { site: Some(located.site), ..found });
-        Ok(found.unwrap_or(blocked))
+        Ok(found?.unwrap_or(blocked))
     }
 
     /// The answer for the only instruction of `past`, which ran just before the sample.
@@ -454,10 +454,11 @@ impl World {
         };
         let evidence = SampledAccess { addr: None, access: None, kind: located.kind };
         search.run(past, begin, &evidence, SampledStack::NONE);
-        match choose(search, evidence, past.trail.reach) {
+        match choose(search, &evidence, past.trail.reach) {
             Choice::Left { .. } => {
+                let unknown = Attribution::unknown(Reason::Unresolvable);
+                let mut found = Attribution { site: Some(located.site), ..unknown };
                 let located = Located { object, bias, site, past, ..*located };
-                let mut found = Attribution::unknown(Reason::Unresolvable);
                 self.attribute_unvoted(search, &located, &mut found)?;
                 Ok(Some(found))
             }

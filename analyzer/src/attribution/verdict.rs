@@ -54,13 +54,10 @@ pub(crate) struct Attribution {
 }
 
 impl Attribution {
-    /// The same, told by what is by far more likely.
-    pub(crate) fn by_frequency(self) -> Self {
-        match self.verdict {
-            Verdict::Attributed(claim) => {
-                Self { verdict: Verdict::Attributed(claim.by_frequency()), ..self }
-            }
-            _ => self,
+    /// Notes that it is told by what is by far more likely.
+    pub(crate) fn mark_by_frequency(&mut self) {
+        if let Verdict::Attributed(claim) = &mut self.verdict {
+            *claim = claim.by_frequency();
         }
     }
 
@@ -75,7 +72,7 @@ impl Attribution {
         }
     }
 
-    /// Tells whether several triggers are possible, and nothing told which it was.
+    /// Tells whether nothing in the sample tells which instruction was its trigger.
     pub(crate) const fn is_unresolvable(&self) -> bool {
         matches!(self.verdict, Verdict::Unknown(Reason::Unresolvable))
     }

@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// The attribution of a sample that tells of a fetch of code at `ip`: what that code touches is not what waited.
+    /// Attributes a sample that tells of a fetch of code at `ip`: what that code touches is not what waited.
     fn fetch(
         &mut self,
         sample: &Sample,
@@ -180,8 +180,9 @@ impl World {
     }
 
     /// Attributes one sample, or says what has to come first. One that `is_last` waits for no others any more.
-    /// Nothing is known yet in `answer`, where all that is found is written: what is written in pieces and
-    /// then moved whole holds a processor up.
+    ///
+    /// `answer` comes as one of which nothing is known, and is not to be used after an error. It is written where it
+    /// lies: to copy what was just written in pieces holds a processor up.
     pub(crate) fn attribute(
         &mut self,
         sample: &Sample,

@@ -38,16 +38,16 @@ impl ProcessTable {
         if !addr.is_user() {
             return Some(MemorySegment::Kernel);
         }
-        let memory = |span: &DataSpan| (span.start, span.end, span.segment);
-        let (start, end, segment) = self.data_around(sample.pid, addr, memory)?;
-        let segment = segment?;
-        if segment != MemorySegment::Anonymous {
-            return Some(segment);
-        }
         // The stack of another thread than the first is mapped as any memory without a file is.
-        let sp = sample.registers_of_user().get(Register::Rsp);
-        let is_stack = sp.is_some_and(|sp| (start..end).contains(&sp));
-        Some(if is_stack { MemorySegment::Stack } else { segment })
+        let is_stack = |span: &DataSpan| {
+            let sp = sample.registers_of_user().get(Register::Rsp);
+            sp.is_some_and(|sp| (span.start..span.end).contains(&sp))
+        };
+        let segment = |span: &DataSpan| match span.segment {
+            Some(MemorySegment::Anonymous) if is_stack(span) => Some(MemorySegment::Stack),
+            segment => segment,
+        };
+        self.data_around(sample.pid, addr, segment)?
     }
 }
 

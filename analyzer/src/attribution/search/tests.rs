@@ -38,31 +38,31 @@ fn an_operand_at_the_sampled_address_leaves_no_other_of_its_instruction_and_noth
     let all = [(0, Some(0), true), (0, Some(1), false), (1, None, false), (2, Some(0), false)];
     let mut found = search(&all, Entrances::default());
     let expected = Choice::Left { has_return: false, has_rival: false };
-    assert_eq!(choose(&mut found, evidence, 3), expected);
+    assert_eq!(choose(&mut found, &evidence, 3), expected);
     assert_eq!(left(&found), [(0, Some(0), true), (2, Some(0), false)]);
     // Code that is not seen may have touched the same.
     let outside = Entrances { is_unknown: true, ..Entrances::default() };
     let expected = Choice::Left { has_return: false, has_rival: true };
-    assert_eq!(choose(&mut search(&all, outside), evidence, 3), expected);
+    assert_eq!(choose(&mut search(&all, outside), &evidence, 3), expected);
 }
 
 #[test]
 fn what_touches_nothing_is_a_trigger_only_just_before_ip() {
     let all = [(0, None, false), (1, Some(0), false)];
     let mut found = search(&all, Entrances::default());
-    assert_eq!(choose(&mut found, PLAIN, 1), Choice::Unknown(Reason::Unresolvable));
-    assert_eq!(choose(&mut found, PLAIN, 2), Choice::Left { has_return: false, has_rival: false });
+    assert_eq!(choose(&mut found, &PLAIN, 1), Choice::Unknown(Reason::Unresolvable));
+    assert_eq!(choose(&mut found, &PLAIN, 2), Choice::Left { has_return: false, has_rival: false });
     assert_eq!(left(&found), [(1, Some(0), false)]);
     let mut silent = search(&[(4, None, false)], Entrances::default());
-    assert_eq!(choose(&mut silent, PLAIN, 1), Choice::NotMemory(Some(4)));
+    assert_eq!(choose(&mut silent, &PLAIN, 1), Choice::NotMemory(Some(4)));
 }
 
 #[test]
 fn a_callees_return_is_known_only_where_it_is_the_last_instruction() {
     let outside = Entrances { is_return: true, ..Entrances::default() };
-    let found = choose(&mut search(&[], outside), PLAIN, 1);
+    let found = choose(&mut search(&[], outside), &PLAIN, 1);
     assert_eq!(found, Choice::Left { has_return: true, has_rival: false });
-    let found = choose(&mut search(&[], outside), PLAIN, 2);
+    let found = choose(&mut search(&[], outside), &PLAIN, 2);
     assert_eq!(found, Choice::Unknown(Reason::Blocked));
 }
 
