@@ -44,18 +44,20 @@ impl World {
         answer.access = Some(memory.access);
         answer.size = NonZeroU32::new(memory.size);
         answer.addr = addr;
+        answer.segment = None;
         if addr.is_some_and(|(avma, _)| !avma.is_user()) {
             answer.verdict = Verdict::Unknown(Reason::InvalidAddress);
             return Ok(());
         }
         let asked = Asked { located, candidate, typed, addr, computed };
-        Ok(self.judge(&asked, &mut answer.verdict)?)
+        Ok(self.judge(&asked, answer)?)
     }
 
     /// Joins what the witnesses say, and writes the verdict.
-    fn judge(&mut self, asked: &Asked<'_>, verdict: &mut Verdict) -> Result<(), Needs> {
+    fn judge(&mut self, asked: &Asked<'_>, answer: &mut Attribution) -> Result<(), Needs> {
         let by_type = self.instruction(asked);
-        let by_address = self.variable(asked)?;
+        let by_address = self.variable(asked, &mut answer.segment)?;
+        let verdict = &mut answer.verdict;
         let is_lost = || {
             let distance = asked.candidate.state.thread_distance(&asked.typed.memory.address);
             matches!(distance, Some(Err(RegisterLoss)))
@@ -133,7 +135,9 @@ impl World {
             return Ok(());
         }
         answer.addr = Some((avma, AddressSource::Sampled));
-        let claim = match self.static_object(sample.pid, avma, UNKNOWN_SIZE)? {
+        answer.segment = None;
+        let segment = &mut answer.segment;
+        let claim = match self.static_object(sample, avma, UNKNOWN_SIZE, segment)? {
             Some(named) => Some(Claim::of(Witness::SampledAddress, named, Placing::Part)),
             None => self.voted(sample, avma, None),
         };

@@ -237,6 +237,7 @@ impl World {
             access: first.access.filter(|_| first.access == second.access),
             size: first.size.filter(|_| first.size == second.size),
             addr: first.addr.filter(|_| first.addr == second.addr),
+            segment: first.segment.filter(|_| first.addr == second.addr),
             site: first.site,
             verdict,
         }

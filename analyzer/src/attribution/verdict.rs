@@ -8,7 +8,7 @@ use crate::index::site::Past;
 use crate::x86_64::sampled_stack::SampledStack;
 use dataspace_proto::address::{Avma, Svma};
 use dataspace_proto::event::EventKind;
-use dataspace_proto::memory::Access;
+use dataspace_proto::memory::{Access, MemorySegment};
 use dataspace_proto::reason::Reason;
 use dataspace_proto::record::Sample;
 use dataspace_proto::register::{Register, Registers};
@@ -49,6 +49,8 @@ pub(crate) struct Attribution {
     /// Bytes that the trigger touches.
     pub(crate) size: Option<NonZeroU32>,
     pub(crate) addr: Option<(Avma, AddressSource)>,
+    /// Kind of memory that the data address is in, if that was looked up.
+    pub(crate) segment: Option<MemorySegment>,
     pub(crate) site: Option<SiteIdx>,
     pub(crate) verdict: Verdict,
 }
@@ -67,6 +69,7 @@ impl Attribution {
             access: None,
             size: None,
             addr: None,
+            segment: None,
             site: None,
             verdict: Verdict::Unknown(reason),
         }

@@ -100,7 +100,10 @@ impl History {
         };
         let task = self.tasks.number(sample, |id| cgroups.path(id));
         let (claim, addr) = (attribution.claim(), attribution.addr);
-        let segment = addr.and_then(|(addr, _)| world.processes.segment(sample, addr));
+        let segment = match (addr, attribution.segment) {
+            (Some((addr, _)), None) => world.processes.segment(sample, addr),
+            (_, known) => known,
+        };
         let (offset, index) = match claim.map(|claim| claim.placing) {
             Some(Placing::Somewhere) => (NONE, NONE),
             _ => touched.position(sample, attribution, world),

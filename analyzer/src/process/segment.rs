@@ -1,7 +1,7 @@
 //! Kinds of memory that addresses are in: text, data, heap, stack.
 
 use crate::process::recent::DataSpan;
-use crate::process::table::ProcessTable;
+use crate::process::table::{DataObjectAt, ProcessTable};
 use dataspace_proto::address::Avma;
 use dataspace_proto::memory::MemorySegment;
 use dataspace_proto::record::{Mmap, Sample};
@@ -35,9 +35,20 @@ pub(crate) fn of_mapping(mmap: &Mmap) -> MemorySegment {
 impl ProcessTable {
     /// Kind of memory that `addr` of a sample's process is in; `None` where nothing is known to be mapped there.
     pub(crate) fn segment(&mut self, sample: &Sample, addr: Avma) -> Option<MemorySegment> {
-        if !addr.is_user() {
-            return Some(MemorySegment::Kernel);
+        match addr.is_user() {
+            true => self.mapped_data(sample, addr).1,
+            false => Some(MemorySegment::Kernel),
         }
+    }
+
+    /// The load object whose segments hold `addr`, an address of a sample's process, and the kind of memory.
+    // In line: what is written elsewhere and then copied here would wait for itself.
+    #[inline(always)]
+    pub(crate) fn mapped_data(
+        &mut self,
+        sample: &Sample,
+        addr: Avma,
+    ) -> (DataObjectAt, Option<MemorySegment>) {
         // The stack of another thread than the first is mapped as any memory without a file is.
         let is_stack = |span: &DataSpan| {
             let sp = sample.registers_of_user().get(Register::Rsp);
@@ -47,7 +58,8 @@ impl ProcessTable {
             Some(MemorySegment::Anonymous) if is_stack(span) => Some(MemorySegment::Stack),
             segment => segment,
         };
-        self.data_around(sample.pid, addr, segment)?
+        self.data_around(sample.pid, addr, |span| (span.answer, segment(span)))
+            .unwrap_or((DataObjectAt::None, None))
     }
 }
 

@@ -240,7 +240,7 @@ impl ProcessTable {
     }
 
     /// A `part` of the same with the kind of memory, and addresses around `avma` that have the same answers.
-    #[inline]
+    #[inline(always)]
     pub(super) fn data_around<T>(
         &mut self,
         pid: i32,

@@ -13,6 +13,8 @@ use crate::process::table::DataObjectAt;
 use crate::types::data_object::{DataObject, Root};
 use crate::x86_64::access::Role;
 use dataspace_proto::address::{Avma, Svma};
+use dataspace_proto::memory::MemorySegment;
+use dataspace_proto::record::Sample;
 use dataspace_proto::sample_line::AddressSource;
 use std::sync::LazyLock;
 
@@ -29,13 +31,17 @@ static CONTROL_BLOCK: LazyLock<UntypedObject> = LazyLock::new(|| UntypedObject {
 
 impl World {
     /// The claim of what lies at an access: the object of an operand that is counted from the thread's base,
-    /// else the object at the data address.
-    pub(crate) fn variable(&mut self, asked: &Asked<'_>) -> Result<Option<Claim>, Needs> {
+    /// else the object at the data address, whose kind of memory it looks up as well.
+    pub(crate) fn variable(
+        &mut self,
+        asked: &Asked<'_>,
+        segment: &mut Option<MemorySegment>,
+    ) -> Result<Option<Claim>, Needs> {
         if self.paths == Paths::Type {
             return Ok(None);
         }
         let named = match (self.thread_operand(asked)?, asked.avma()) {
-            (None, Some(avma)) => self.object_at(asked, avma)?,
+            (None, Some(avma)) => self.object_at(asked, avma, segment)?,
             (named, _) => named,
         };
         // A computed address comes from the same trigger as the type, and may not win over it.
@@ -47,10 +53,15 @@ impl World {
     }
 
     /// The object at the data address: a static variable, or a variable in the frame.
-    fn object_at(&mut self, asked: &Asked<'_>, avma: Avma) -> Result<Option<NamedIdx>, Needs> {
+    fn object_at(
+        &mut self,
+        asked: &Asked<'_>,
+        avma: Avma,
+        segment: &mut Option<MemorySegment>,
+    ) -> Result<Option<NamedIdx>, Needs> {
         let Asked { located, candidate, typed, .. } = *asked;
         let size = u64::from(typed.memory.size);
-        if let Some(named) = self.static_object(located.sample.pid, avma, size)? {
+        if let Some(named) = self.static_object(located.sample, avma, size, segment)? {
             return Ok(Some(named));
         }
         for (slot_idx, slot) in typed.frame.iter().enumerate() {
@@ -75,17 +86,21 @@ impl World {
         Ok(is_stack_slot.then(|| self.names.stack()))
     }
 
-    /// The object at `avma` in the data of process `pid`, or of one of its threads.
+    /// The object at `avma` in the data of a sample's process, or of one of its threads. Looks the kind of memory up as well,
+    /// if no thread has the address as its own.
     pub(crate) fn static_object(
         &mut self,
-        pid: i32,
+        sample: &Sample,
         avma: Avma,
         size: u64,
+        segment: &mut Option<MemorySegment>,
     ) -> Result<Option<NamedIdx>, Needs> {
-        if let Some((object, offset)) = self.thread_storage.find(pid, avma) {
+        if let Some((object, offset)) = self.thread_storage.find(sample.pid, avma) {
             return self.resident(object, DataPlace::thread(offset), size);
         }
-        match self.processes.data_object(pid, avma) {
+        let (object, found) = self.processes.mapped_data(sample, avma);
+        *segment = found;
+        match object {
             DataObjectAt::None => Ok(None),
             DataObjectAt::Unopened(object) => Err(Needs { object, question: Question::Open }),
             DataObjectAt::Open { object, bias } => {
