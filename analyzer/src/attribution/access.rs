@@ -43,8 +43,7 @@ impl World {
         answer.trigger = located.trigger_avma(survivor.trigger);
         answer.access = Some(memory.access);
         answer.size = NonZeroU32::new(memory.size);
-        answer.addr = addr;
-        answer.segment = None;
+        answer.set_addr(addr);
         if addr.is_some_and(|(avma, _)| !avma.is_user()) {
             answer.verdict = Verdict::Unknown(Reason::InvalidAddress);
             return Ok(());
@@ -134,8 +133,7 @@ impl World {
         if self.paths == Paths::Type {
             return Ok(());
         }
-        answer.addr = Some((avma, AddressSource::Sampled));
-        answer.segment = None;
+        answer.set_addr(Some((avma, AddressSource::Sampled)));
         let segment = &mut answer.segment;
         let claim = match self.static_object(sample, avma, UNKNOWN_SIZE, segment)? {
             Some(named) => Some(Claim::of(Witness::SampledAddress, named, Placing::Part)),

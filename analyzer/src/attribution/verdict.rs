@@ -56,6 +56,11 @@ pub(crate) struct Attribution {
 }
 
 impl Attribution {
+    /// Notes the data address, whose kind of memory is not looked up yet.
+    pub(crate) fn set_addr(&mut self, addr: Option<(Avma, AddressSource)>) {
+        (self.addr, self.segment) = (addr, None);
+    }
+
     /// Notes that it is told by what is by far more likely.
     pub(crate) fn mark_by_frequency(&mut self) {
         if let Verdict::Attributed(claim) = &mut self.verdict {

@@ -161,7 +161,7 @@ impl World {
         is_exact: bool,
         answer: &mut Attribution,
     ) -> Result<(), Wait> {
-        answer.addr = sample.addr.map(|addr| (addr, AddressSource::Sampled));
+        answer.set_addr(sample.addr.map(|addr| (addr, AddressSource::Sampled)));
         answer.verdict = Verdict::NotMemory;
         match self.site(CodePlace { pid: sample.pid, ip, skid: Skid::Exact }) {
             Ok(code) => {

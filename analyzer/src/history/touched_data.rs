@@ -48,7 +48,7 @@ fn element(
     world: &mut World,
 ) -> Option<u32> {
     let (addr, _) = attribution.addr?;
-    let data = world.processes.data_object(sample.pid, addr);
+    let (data, _) = world.processes.mapped_data(sample, addr);
     let DataObjectAt::Open { bias, .. } = data else { return None };
     let into = addr.0.wrapping_sub(bias).wrapping_sub(array.start.0);
     u32::try_from(into / array.element_bytes).ok()

@@ -234,12 +234,8 @@ impl ProcessTable {
         self.n_changes
     }
 
-    /// The load object of process `pid` whose segments hold the data address `avma`.
-    pub(crate) fn data_object(&mut self, pid: i32, avma: Avma) -> DataObjectAt {
-        self.data_around(pid, avma, |span| span.answer).unwrap_or(DataObjectAt::None)
-    }
-
-    /// A `part` of the same with the kind of memory, and addresses around `avma` that have the same answers.
+    /// A `part` of what is known of the data address `avma`: the load object of process `pid` whose segments hold it, the
+    /// kind of memory, and addresses around it that have the same answers.
     #[inline(always)]
     pub(super) fn data_around<T>(
         &mut self,
