@@ -4,9 +4,9 @@ use crate::support::program::{Program, has_memory_operand, has_tool};
 use crate::support::session::{Session, object, with};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
-/// What the type path says of the accesses in a function that are meant, for each build.
+/// What the type path says of the accesses in each of these functions that are meant, for each build.
 fn of_each(
-    function: &str,
+    functions: &[impl AsRef<str>],
     is_meant: impl Fn(&Instruction) -> bool,
     mut check: impl FnMut(&[Option<String>], &str),
 ) {
@@ -14,23 +14,25 @@ fn of_each(
         for flags in ["-O1 -g", "-O2 -g", "-O2 -g -gdwarf-4 -fno-tree-vectorize"] {
             let program = Program::compile(compiler, "trailing.cpp", flags);
             let mut session = Session::of_type_path(&program);
-            let code = program.function(function);
-            let meant = code.iter().filter(|it| has_memory_operand(it) && is_meant(it));
-            let names = meant.map(|access| {
-                let line = session.exact(access.ip(), &with(&[]));
-                line.object.as_deref().map(|_| object(&line).to_owned())
-            });
-            let names: Vec<Option<String>> = names.collect();
-            assert!(!names.is_empty(), "{function} {compiler} {flags}");
-            check(&names, &format!("{names:?} {function} {compiler} {flags}"));
+            for function in functions.iter().map(AsRef::as_ref) {
+                let code = program.function(function);
+                let meant = code.iter().filter(|it| has_memory_operand(it) && is_meant(it));
+                let names = meant.map(|access| {
+                    let line = session.exact(access.ip(), &with(&[]));
+                    line.object.as_deref().map(|_| object(&line).to_owned())
+                });
+                let names: Vec<Option<String>> = names.collect();
+                assert!(!names.is_empty(), "{function} {compiler} {flags}");
+                check(&names, &format!("{names:?} {function} {compiler} {flags}"));
+            }
         }
     }
 }
 
-/// Tells of each access of two bytes in a function that its name is right: all others are to numbers and pointers.
-fn of_two_bytes(function: &str, is_right: impl Fn(Option<&str>) -> bool) {
+/// Tells of each access of two bytes in these functions that its name is right: all others are to numbers and pointers.
+fn of_two_bytes(functions: &[impl AsRef<str>], is_right: impl Fn(Option<&str>) -> bool) {
     of_each(
-        function,
+        functions,
         |access| access.memory_size().size() == 2,
         |names, context| {
             assert!(names.iter().all(|name| is_right(name.as_deref())), "{context}");
@@ -40,40 +42,48 @@ fn of_two_bytes(function: &str, is_right: impl Fn(Option<&str>) -> bool) {
 
 #[test]
 fn elements_after_a_header_are_of_the_type_that_it_is_made_for() {
-    for function in ["of_vector", "of_element", "of_text", "of_texts"] {
-        of_two_bytes(function, |name| name.is_some_and(|name| name.contains("unsigned")));
-    }
+    let functions = ["of_vector", "of_element", "of_text", "of_texts"];
+    of_two_bytes(&functions, |name| name.is_some_and(|name| name.contains("unsigned")));
+}
+
+#[test]
+fn a_loop_over_an_array_without_a_length_stays_in_it() {
+    let headers = ["8In8", "8In16", "8In24", "16In16", "16In48", "12In48", "16In24", "4In4"];
+    let loops = ["up", "down", "both", "to", "at"];
+    let functions = headers.map(|header| loops.map(|each| format!("Open{header}_{each}")));
+    let is_short = |name: &str| name.ends_with("{short_int v}") || name.ends_with("{short v}");
+    of_two_bytes(&functions.concat(), |name| name.is_some_and(is_short));
 }
 
 #[test]
 fn of_two_types_neither_is_after_the_header() {
-    of_two_bytes("of_table", |name| name.is_none_or(|name| !name.contains("char16")));
+    of_two_bytes(&["of_table"], |name| name.is_none_or(|name| !name.contains("char16")));
 }
 
 #[test]
 fn a_loop_over_tables_ends_behind_the_last_one() {
-    of_two_bytes("of_both", |name| name.is_some_and(|name| name.contains("short")));
+    of_two_bytes(&["of_both"], |name| name.is_some_and(|name| name.contains("short")));
 }
 
 #[test]
 fn behind_a_base_is_no_further_object_of_its_type() {
-    of_two_bytes("behind_base", |name| name.is_none_or(|name| name.contains("short")));
+    of_two_bytes(&["behind_base"], |name| name.is_none_or(|name| name.contains("short")));
 }
 
 #[test]
 fn a_vector_that_is_counted_in_is_no_header() {
-    of_two_bytes("of_vec", |name| name.is_none_or(|name| name.contains("Vec3")));
+    of_two_bytes(&["of_vec"], |name| name.is_none_or(|name| name.contains("Vec3")));
 }
 
 #[test]
 fn what_a_pointer_is_made_for_is_not_behind_itself() {
     // Neither owners behind a buffer nor pointers to it among counters that lie a line apart.
     let is_indexed = |access: &Instruction| access.memory_index() != Register::None;
-    of_each("of_buffer", is_indexed, |names, context| {
+    of_each(&["of_buffer"], is_indexed, |names, context| {
         assert!(!names.iter().flatten().any(|name| name.contains("owners")), "{context}");
     });
     of_each(
-        "of_cache",
+        &["of_cache"],
         |_| true,
         |names, context| {
             let is_own = |name: &String| name.contains("Counters") || name.contains("Cache");
@@ -87,7 +97,7 @@ fn one_of_three_places_is_no_end_of_a_loop() {
     let is_store = |access: &Instruction| {
         access.op0_kind() == OpKind::Memory && access.mnemonic() == Mnemonic::Mov
     };
-    of_each("of_node", is_store, |names, context| {
+    of_each(&["of_node"], is_store, |names, context| {
         // One of the stores may be to the parent.
         let is_child = |name: &Option<String>| name.as_ref().is_some_and(|it| it.contains("child"));
         assert!(!names.iter().all(is_child), "{context}");
@@ -97,7 +107,7 @@ fn one_of_three_places_is_no_end_of_a_loop() {
 #[test]
 fn what_is_stored_behind_a_base_is_no_table_of_functions() {
     of_each(
-        "of_words",
+        &["of_words"],
         |_| true,
         |names, context| {
             assert!(!names.iter().flatten().any(|name| name.contains("vtbl")), "{context}");

@@ -3,7 +3,7 @@
 use super::arm::Arms;
 use super::congruence::Congruence;
 use super::doubt::{Doubt, Doubts, Standing};
-use super::extent::{has_part, place_in, steps_in_array, without_end};
+use super::extent::{has_part, place_in, steps_in_array, steps_in_open_array, without_end};
 use super::offset::Offset;
 use super::value::Frame;
 use crate::dwarf::debug_info::DebugInfo;
@@ -175,7 +175,9 @@ impl Address {
         let Some(size) = i64::try_from(element.size).ok().filter(|size| *size > 0) else {
             return self;
         };
-        if self.offset.step != 0 && self.offset.step.is_multiple_of(size.unsigned_abs()) {
+        let step = self.offset.step;
+        let is_whole = step != 0 && step.is_multiple_of(size.unsigned_abs());
+        if is_whole && !steps_in_open_array(&element, step) {
             self.offset.step = 0;
             self.doubts = self.doubts.with(Doubt::Which);
         }

@@ -29,12 +29,34 @@ pub(super) fn place_in(
             _ => is_many.then_some(start.rem_euclid(size).unsigned_abs()),
         };
     }
+    if let Some(into) = into_open_array(&element, start, step, n_bytes) {
+        return Some(into);
+    }
     if step.is_multiple_of(element.size) {
         return Some(start.rem_euclid(size).unsigned_abs());
     }
     let start = u64::try_from(start).ok()?;
     let start = if element.holds(start) { start } else { start % element.size };
     steps_in_array(&element, start, step).then_some(start)
+}
+
+/// Tells whether the array without a length that ends it has elements that the step is a multiple of. Of objects with such an
+/// array there is none.
+pub(super) fn steps_in_open_array(layout: &Layout, step: u64) -> bool {
+    layout.open_from.is_some_and(|start| steps_in_array(layout, start, step))
+}
+
+/// The place in the array without a length that ends an object, where steps from `start` lead there. What is counted down to
+/// one, not to zero, begins before it.
+pub(crate) fn into_open_array(layout: &Layout, start: i64, step: u64, n_bytes: u64) -> Option<u64> {
+    let open = layout.open_from.filter(|_| step != 0)?;
+    let before = open.cast_signed().checked_sub(start)?;
+    let n_steps = u64::try_from(before).unwrap_or(0).div_ceil(step);
+    let into = start.checked_add_unsigned(n_steps.checked_mul(step)?)?;
+    let into = u64::try_from(into).ok()?;
+    let (_, element) = array_around(layout, into, step)?;
+    // Bytes may be anything, and objects that end with none of them lie one after the other.
+    (before <= 0 || element.size > 1 || n_bytes == 1).then_some(into)
 }
 
 /// Tells whether an array that `offset` is in has elements that the step is a multiple of.

@@ -1,7 +1,7 @@
 //! All that is known of a reported IP before any sample's values are looked at: its possible
 //! triggers, what each one touches, and what the type path says of it. Made once by a worker.
 
-use crate::dataflow::Congruence;
+use crate::dataflow::{Congruence, into_open_array};
 use crate::dwarf::code::frame::FrameStep;
 use crate::index::call_site::Handed;
 use crate::index::entered::EnteredFunction;
@@ -246,10 +246,13 @@ impl IndexedAnswer {
         if !element.is_aggregate() {
             return Some((0, size));
         }
+        let start = self.displacement.wrapping_add(self.counted.rest());
+        if let Some(into) = into_open_array(&element, start, self.counted.step(), size) {
+            return Some((into, size));
+        }
         Some(match i64::try_from(element.size) {
             Ok(bytes) if bytes != 0 && self.is_step(element.size) => {
-                let place = self.displacement.wrapping_add(self.counted.rest());
-                (place.rem_euclid(bytes).cast_unsigned(), size)
+                (start.rem_euclid(bytes).cast_unsigned(), size)
             }
             _ => (0, element.size),
         })
