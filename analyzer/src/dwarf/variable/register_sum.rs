@@ -37,7 +37,11 @@ pub(super) fn read(operations: &[Operation<Reader>]) -> Option<VariablePlace> {
                 let by = u32::try_from(stack.pop()?.number()?).ok()?;
                 stack.pop()?.times(1i64.checked_shl(by)?)
             }
-            // An index of 32 bits, which the code has extended.
+            // An index of fewer bits, which the code has extended.
+            Operation::Shra => {
+                let by = u32::try_from(stack.pop()?.number()?).ok()?;
+                stack.pop()?.divided(1i64.checked_shl(by)?)?
+            }
             Operation::And if stack.last()?.number() == Some(0xffff_ffff) => {
                 stack.pop();
                 stack.pop()?
@@ -78,6 +82,16 @@ impl Linear {
         Self { registers: self.registers.map(many), constant: self.constant.wrapping_mul(by) }
     }
 
+    /// The same without a factor that all of it has.
+    fn divided(self, by: i64) -> Option<Self> {
+        let less = |number: i64| (number.checked_rem(by)? == 0).then(|| number / by);
+        let mut registers = self.registers;
+        for (_, times) in registers.iter_mut().flatten() {
+            *times = less(*times)?;
+        }
+        Some(Self { registers, constant: less(self.constant)? })
+    }
+
     fn plus(self, other: Self) -> Option<Self> {
         let mut terms = self.registers.into_iter().chain(other.registers).flatten();
         let registers = [terms.next(), terms.next()];
@@ -106,9 +120,11 @@ mod tests {
     const PLUS: u8 = 0x22;
     const PLUS_16: [u8; 2] = [0x23, 16];
     const SHL: u8 = 0x24;
+    const SHRA: u8 = 0x26;
     const LIT_2: u8 = 0x32;
     const LIT_3: u8 = 0x33;
     const LIT_8: u8 = 0x38;
+    const CONST_32: [u8; 2] = [0x08, 32];
     const CONST_64: [u8; 2] = [0x08, 64];
     const STACK_VALUE: u8 = 0x9f;
 
@@ -132,6 +148,9 @@ mod tests {
         check(&[&RDX, &[LIT_3, SHL], &R12_AND_8, &[PLUS]], 12, 1, 8, 8);
         check(&[&R12, &RDX, &[PLUS], &PLUS_16], 12, 1, 1, 16);
         check(&[&R12, &RDX, &[PLUS, LIT_8, MINUS]], 12, 1, 1, -8);
+        // `&table[i]` with an index of 32 bits and its sign: shifted up and down again.
+        let extended: &[u8] = &[CONST_32[0], CONST_32[1], SHL, CONST_32[0], CONST_32[1], SHRA];
+        check(&[&RDX_LESS_1, extended, &[LIT_2, SHL], &R12, &[PLUS]], 12, 1, 4, -4);
         // What is added to an index before it is scaled counts as often as it.
         check(&[&R12_AND_8, &RDX_LESS_1, &[LIT_8, MUL, PLUS]], 12, 1, 8, 0);
         // `table[i]`, of elements of 24 bytes.
@@ -149,6 +168,7 @@ mod tests {
         check(&[&R12, &[LIT_2, SHL], &RDX, &[LIT_2, SHL, PLUS]]);
         check(&[&R12, &RDX, &CONST_64, &[SHL, PLUS]]);
         check(&[&R12, &LOW_BYTES, &RDX, &[PLUS]]);
+        check(&[&R12, &[LIT_2, SHRA], &RDX, &[PLUS]]);
         check(&[&R12, &RDX]);
         check(&[&R12, &PLUS_16]);
         check(&[&R12, &[PLUS]]);
