@@ -47,12 +47,21 @@ fn elements_after_a_header_are_of_the_type_that_it_is_made_for() {
 }
 
 #[test]
-fn a_loop_over_an_array_without_a_length_stays_in_it() {
-    let headers = ["8In8", "8In16", "8In24", "16In16", "16In48", "12In48", "16In24", "4In4"];
+fn a_loop_over_the_array_that_ends_an_object_stays_in_it() {
+    let sizes = ["8In8", "8In16", "8In24", "16In16", "16In48", "12In48", "16In24", "4In4"];
     let loops = ["up", "down", "both", "to", "at"];
-    let functions = headers.map(|header| loops.map(|each| format!("Open{header}_{each}")));
+    let functions = ["Open", "One"].map(|length| {
+        sizes.map(|sizes| loops.map(|each| format!("{length}{sizes}_{each}"))).concat()
+    });
     let is_short = |name: &str| name.ends_with("{short_int v}") || name.ends_with("{short v}");
     of_two_bytes(&functions.concat(), |name| name.is_some_and(is_short));
+}
+
+#[test]
+fn a_loop_over_objects_that_end_with_an_array_of_one_stays_in_none() {
+    let is_in = |name: Option<&str>, part: &str| name.is_some_and(|name| name.contains(part));
+    of_two_bytes(&["of_keys"], |name| is_in(name, "{structure:Whole}") && is_in(name, " key}"));
+    of_two_bytes(&["of_tails"], |name| is_in(name, "{structure:Whole}") && is_in(name, " tail}"));
 }
 
 #[test]

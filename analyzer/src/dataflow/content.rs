@@ -3,8 +3,11 @@
 use super::arm::Arms;
 use super::congruence::Congruence;
 use super::doubt::{Doubt, Doubts, Standing};
-use super::extent::{has_part, place_in, steps_in_array, steps_in_open_array, without_end};
+use super::extent::{
+    has_part, place_at_end, place_in, steps_in_array, steps_in_open_array, without_end,
+};
 use super::offset::Offset;
+use super::offset::gcd;
 use super::value::Frame;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
@@ -136,7 +139,8 @@ impl Address {
             // Further down lies what the object is a part of, as often as another one: `container_of`
             // goes back from a member, too.
             let is_whole = |distance: &i64| *distance > 0 && distance % size == 0;
-            let is_other = is_whole(&by) || self.offset.starts().iter().any(is_whole);
+            let is_other = is_whole(&by)
+                || self.offset.starts().iter().any(is_whole) && !goes_on(layout, by.unsigned_abs());
             self.doubts = self.doubts.with_if(Doubt::Which, is_other);
         }
     }
@@ -204,7 +208,14 @@ impl Address {
         let is_many = self.has(Doubt::Which) || self.has(Doubt::Beyond);
         let accessed = without_end(layout, &self.offset, is_many);
         let starts = accessed.as_deref().unwrap_or(self.offset.starts());
-        let place = |start: &i64| place_in(layout, *start, self.offset.step, n_bytes, is_many);
+        // Several places may be of one element after the other.
+        let apart = if self.offset.step == 0 { distances(starts) } else { 0 };
+        let element = layout.innermost_element();
+        let at_end = |start: i64| place_at_end(&element, start.try_into().ok()?, apart);
+        let place = |start: &i64| {
+            let of_one = || place_in(layout, *start, self.offset.step, n_bytes, is_many);
+            at_end(*start).or_else(of_one)
+        };
         starts.iter().map(place).collect()
     }
 
@@ -393,6 +404,20 @@ fn is_element_apart(first: &Address, second: &Address) -> bool {
     size > 0
         && element.is_aggregate()
         && first.offset.starts().iter().any(|one| others.iter().any(|other| is_apart(one, other)))
+        && !goes_on(layout, distances(&[first.offset.starts(), others].concat()))
+}
+
+/// Tells whether steps of this size go on in an array of one that ends an object, not over whole objects.
+fn goes_on(layout: &Layout, step: u64) -> bool {
+    let object = layout.innermost();
+    step.checked_rem(object.size).is_some_and(|rest| rest != 0)
+        && object.array_of_one_at_end().is_some()
+}
+
+/// The greatest number that the distances of places are multiples of; 0 for one place.
+fn distances(starts: &[i64]) -> u64 {
+    let each = starts.iter().map(|start| start.wrapping_sub(starts[0]).unsigned_abs());
+    each.fold(0, gcd)
 }
 
 fn join_addresses(first: Address, second: Address) -> Content {

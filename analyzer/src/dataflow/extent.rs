@@ -29,7 +29,7 @@ pub(super) fn place_in(
             _ => is_many.then_some(start.rem_euclid(size).unsigned_abs()),
         };
     }
-    if let Some(into) = into_open_array(&element, start, step, n_bytes) {
+    if let Some(into) = into_array_at_end(&element, start, step, n_bytes) {
         return Some(into);
     }
     if step.is_multiple_of(element.size) {
@@ -43,20 +43,50 @@ pub(super) fn place_in(
 /// Tells whether the array without a length that ends it has elements that the step is a multiple of. Of objects with such an
 /// array there is none.
 pub(super) fn steps_in_open_array(layout: &Layout, step: u64) -> bool {
-    layout.open_from.is_some_and(|start| steps_in_array(layout, start, step))
+    layout.open_from.is_some() && array_at_end(layout, step).is_some()
 }
 
-/// The place in the array without a length that ends an object, where steps from `start` lead there. What is counted down to
-/// one, not to zero, begins before it.
-pub(crate) fn into_open_array(layout: &Layout, start: i64, step: u64, n_bytes: u64) -> Option<u64> {
-    let open = layout.open_from.filter(|_| step != 0)?;
+/// The start of the array that ends an object and goes on, where steps of this size go over its elements, and such an
+/// element. An array of one goes on where they do not go over whole objects.
+fn array_at_end(layout: &Layout, step: u64) -> Option<(u64, &Layout)> {
+    if step == 0 {
+        return None;
+    }
+    if let Some(start) = layout.open_from {
+        return array_around(layout, start, step).map(|(_, element)| (start, element));
+    }
+    let (start, element) = layout.array_of_one_at_end()?;
+    let is_further = step.checked_rem(layout.size)? != 0 && step.checked_rem(element.size)? == 0;
+    is_further.then_some((start, element))
+}
+
+/// The place of `offset` in the array that ends an object and goes on in steps of this size.
+pub(crate) fn place_at_end(layout: &Layout, offset: u64, step: u64) -> Option<u64> {
+    let (start, element) = array_at_end(layout, step)?;
+    let into = offset.checked_sub(start)?;
+    // An array of one has no other place.
+    let into = if layout.open_from.is_some() { into } else { into.checked_rem(element.size)? };
+    start.checked_add(into)
+}
+
+/// The place in the array that ends an object, where steps from `start` lead there. What is counted down to one, not to zero,
+/// begins before it.
+pub(crate) fn into_array_at_end(
+    layout: &Layout,
+    start: i64,
+    step: u64,
+    n_bytes: u64,
+) -> Option<u64> {
+    let (open, element) = array_at_end(layout, step)?;
     let before = open.cast_signed().checked_sub(start)?;
     let n_steps = u64::try_from(before).unwrap_or(0).div_ceil(step);
     let into = start.checked_add_unsigned(n_steps.checked_mul(step)?)?;
-    let into = u64::try_from(into).ok()?;
-    let (_, element) = array_around(layout, into, step)?;
     // Bytes may be anything, and objects that end with none of them lie one after the other.
-    (before <= 0 || element.size > 1 || n_bytes == 1).then_some(into)
+    let is_told = n_steps == 0 || element.size > 1 || n_bytes == 1;
+    let is_before =
+        n_steps != 0 && u64::try_from(start).is_ok_and(|start| steps_in_array(layout, start, step));
+    (is_told && !is_before).then_some(())?;
+    place_at_end(layout, into.try_into().ok()?, step)
 }
 
 /// Tells whether an array that `offset` is in has elements that the step is a multiple of.

@@ -55,7 +55,7 @@ pub(crate) use call_effect::CallEffects;
 pub(crate) use congruence::Congruence;
 pub(crate) use content::{Address, Content, Origin, PointerName};
 pub(crate) use doubt::{Doubt, Standing};
-pub(crate) use extent::into_open_array;
+pub(crate) use extent::{into_array_at_end, place_at_end};
 pub(crate) use keeper::Given;
 pub(crate) use offset::{Offset, gcd};
 pub(crate) use points_to::{Carried, Included, Inclusions, PointerCell, PointsTo};

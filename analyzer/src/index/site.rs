@@ -1,7 +1,7 @@
 //! All that is known of a reported IP before any sample's values are looked at: its possible
 //! triggers, what each one touches, and what the type path says of it. Made once by a worker.
 
-use crate::dataflow::{Congruence, into_open_array};
+use crate::dataflow::{Congruence, into_array_at_end, place_at_end};
 use crate::dwarf::code::frame::FrameStep;
 use crate::index::call_site::Handed;
 use crate::index::entered::EnteredFunction;
@@ -167,8 +167,6 @@ pub struct IndexedAnswer {
     pub root: OwnedRoot,
     /// The layout begins with an array, as far as the access is concerned.
     pub is_array: bool,
-    /// Size of the element of the array of one that the displacement leads to and the layout ends with.
-    open_step: Option<u64>,
 }
 
 impl IndexedAnswer {
@@ -185,10 +183,7 @@ impl IndexedAnswer {
         let is_array =
             path.is_some_and(|path| path.steps.contains(&crate::types::layout::Step::Element));
         let counted = number.times(i64::from(scale));
-        let at = u64::try_from(displacement).ok();
-        let open = at.and_then(|at| layout.innermost().only_element_at_end(at));
-        let open_step = open.map(|element| element.size).filter(|size| *size != 0);
-        Self { layout, displacement, index, scale, counted, root, is_array, open_step }
+        Self { layout, displacement, index, scale, counted, root, is_array }
     }
 
     /// Computes where the access begins in the layout when the index register holds `index`; behind a
@@ -212,21 +207,20 @@ impl IndexedAnswer {
         if matches!(self.root, OwnedRoot::Variable(_)) {
             return None;
         }
+        let element = self.layout.innermost_element();
+        let further = exact.and_then(|at| place_at_end(&element, at, self.counted.step()));
+        if further.is_some() {
+            return further;
+        }
         // Another element of an array that the pointer points into: only if the index steps over
         // whole elements, and the rest of the address is a place in one.
-        let size = i64::try_from(self.layout.innermost_element().size).ok();
+        let size = i64::try_from(element.size).ok();
         let size = size.filter(|size| *size != 0)?;
         let is_step = self.is_step(size.unsigned_abs())
             && moved.wrapping_sub(self.counted.rest()) % size == 0;
         let is_member = (0..size).contains(&self.displacement) && moved % size == 0;
         let place = self.displacement.wrapping_add(moved).rem_euclid(size).cast_unsigned();
-        if is_step || is_member {
-            return Some(place);
-        }
-        // Further on in an array that the type says has one element.
-        let at = u64::try_from(self.displacement).ok()?;
-        let is_further = |step: u64| moved > 0 && self.is_step(step);
-        self.open_step.is_some_and(is_further).then_some(at)
+        (is_step || is_member).then_some(place)
     }
 
     /// Offset and size of what is touched by an access of `size` bytes whatever the index register
@@ -247,7 +241,7 @@ impl IndexedAnswer {
             return Some((0, size));
         }
         let start = self.displacement.wrapping_add(self.counted.rest());
-        if let Some(into) = into_open_array(&element, start, self.counted.step(), size) {
+        if let Some(into) = into_array_at_end(&element, start, self.counted.step(), size) {
             return Some((into, size));
         }
         Some(match i64::try_from(element.size) {

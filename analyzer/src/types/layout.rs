@@ -246,19 +246,20 @@ impl Layout {
         self.open_from.is_some_and(|start| start <= offset)
     }
 
-    /// Finds the element of the array of one that ends a structure, where `offset` is in it: how C programs said, before C99
-    /// had arrays without a length, that more elements follow.
+    /// Finds the array of one element that ends a structure, and such an element: how C programs said, before C99 had arrays
+    /// without a length, that more elements follow.
     #[must_use]
-    pub fn only_element_at_end(&self, offset: u64) -> Option<&Self> {
+    pub fn array_of_one_at_end(&self) -> Option<(u64, &Self)> {
         match &self.shape {
-            Shape::Array { element, count: Some(1) } => Some(element),
+            Shape::Array { element, count: Some(1) } => Some((0, element)),
             Shape::Aggregate { kind, members } if !kind.has_arms() => {
                 let last = members.last().filter(|last| last.bits.is_none())?;
                 let (start, end) = last.byte_range();
                 // A member may be said to reach beyond its structure.
-                let padding = self.size.checked_sub(end)?;
-                let is_in = (start..end).contains(&offset) && padding < end - start;
-                last.layout.only_element_at_end(offset.checked_sub(start).filter(|_| is_in)?)
+                let padding = self.size.checked_sub(end).filter(|padding| *padding < end - start);
+                let (into, element) =
+                    last.layout.array_of_one_at_end().filter(|_| padding.is_some())?;
+                Some((start.checked_add(into)?, element))
             }
             _ => None,
         }

@@ -36,41 +36,60 @@ struct Node { Node *child[2]; Node *parent; long key; };
 struct Rows { short **rows; long mask; };
 struct Both { long kind; Rows tables[2]; long turn; };
 
-// An array without a length: a whole number of headers goes into each element, or does not. Only elements have a short.
-#define OPEN(NAME, HEADER, BEFORE, AFTER)                                                       \
+// An array without a length, or of one that goes on: a whole number of headers goes into each element, or does not. Only
+// elements have a short. Several steps in one may be a whole number of objects.
+#define LOOP _Pragma("GCC unroll 1") for
+#define ENDED_BY(LENGTH, NAME, HEADER, BEFORE, AFTER)                                           \
     struct NAME {                                                                               \
         HEADER;                                                                                 \
-        struct Item { BEFORE short v; AFTER } items[];                                          \
+        struct Item { BEFORE short v; AFTER } items[LENGTH];                                    \
     };                                                                                          \
     extern "C" {                                                                                \
     FUNCTION long NAME##_up(NAME *it, int n) {                                                  \
         long sum = 0;                                                                           \
-        for (int i = 0; i < n; i++) sum = sum * 31 + it->items[i].v;                            \
+        LOOP (int i = 0; i < n; i++) sum = sum * 31 + it->items[i].v;                           \
         return sum;                                                                             \
     }                                                                                           \
     FUNCTION long NAME##_down(NAME *it, int n) {                                                \
         long sum = 0;                                                                           \
-        for (int i = n; i-- > 0;) sum = sum * 31 + it->items[i].v;                              \
+        LOOP (int i = n; i-- > 0;) sum = sum * 31 + it->items[i].v;                             \
         return sum;                                                                             \
     }                                                                                           \
     FUNCTION void NAME##_both(NAME *it, int n) {                                                \
-        for (int i = 1; i < n; i++) it->items[i].v = (short)(it->items[i - 1].v * 3 + i);       \
+        LOOP (int i = 1; i < n; i++) it->items[i].v = (short)(it->items[i - 1].v * 3 + i);      \
     }                                                                                           \
     FUNCTION long NAME##_to(NAME *it, int n) {                                                  \
         long sum = 0;                                                                           \
-        for (NAME::Item *each = it->items; each < it->items + n; each++) sum = sum * 31 + each->v; \
+        LOOP (NAME::Item *each = it->items; each < it->items + n; each++) sum = sum * 31 + each->v; \
         return sum;                                                                             \
     }                                                                                           \
     FUNCTION long NAME##_at(NAME *it, long i) { return it->items[i].v; }                        \
     }
-OPEN(Open8In8, long n, , int w;)
-OPEN(Open8In16, long n, long w;, )
-OPEN(Open8In24, long n, long w[2];, )
-OPEN(Open16In16, long n; long m, long w;, )
-OPEN(Open16In48, long n; long m, long w[5];, )
-OPEN(Open12In48, int n; int m; int k, int w[8];, int x[3];)
-OPEN(Open16In24, long n; long m, long w[2];, )
-OPEN(Open4In4, int n, short w;, )
+#define ENDED(SIZES, HEADER, BEFORE, AFTER)             \
+    ENDED_BY(, Open##SIZES, HEADER, BEFORE, AFTER)      \
+    ENDED_BY(1, One##SIZES, HEADER, BEFORE, AFTER)
+ENDED(8In8, long n, , int w;)
+ENDED(8In16, long n, long w;, )
+ENDED(8In24, long n, long w[2];, )
+ENDED(16In16, long n; long m, long w;, )
+ENDED(16In48, long n; long m, long w[5];, )
+ENDED(12In48, int n; int m; int k, int w[8];, int x[3];)
+ENDED(16In24, long n; long m, long w[2];, )
+ENDED(4In4, int n, short w;, )
+// Its array has one element: such objects lie one after the other.
+struct Whole { long n; int w; short key, tail[1]; };
+extern "C" {
+FUNCTION long of_keys(const Whole *it, int n) {
+    long sum = 0;
+    LOOP (int i = 0; i < n; i++) sum = sum * 31 + it[i].key;
+    return sum;
+}
+FUNCTION long of_tails(const Whole *it, int n) {
+    long sum = 0;
+    LOOP (const Whole *each = it + n; each-- > it;) sum = sum * 31 + each->tail[0];
+    return sum;
+}
+}
 
 struct Base { virtual ~Base() {} long own = 1; };
 struct Derived : Base { short *values = nullptr; };
