@@ -1,12 +1,13 @@
 //! Data that no variable of the debug information covers, and variables that C++ places, held
 //! against addresses that the program tells and against its symbols.
 
-use crate::support::program::{Program, has_memory_operand, has_tool};
+use crate::support::program::{Program, builds, has_memory_operand, has_tool};
 use crate::support::session::{Hand, Session, TestFiles, object, with};
 use dataspace_analyzer::attribution::world::Paths;
 use dataspace_analyzer::session::analyzer::Config;
-use dataspace_proto::register::Register::{Rax, Rdi};
+use dataspace_proto::register::Register::{Rax, Rcx, Rdi, Rdx, Rsi};
 use dataspace_proto::sample_line::{Evidence, SampleLine};
+use iced_x86::Instruction;
 use object::{Object as _, ObjectSymbol as _};
 
 const BUILDS: [&str; 3] =
@@ -223,4 +224,40 @@ fn symbols_name_variables_without_debug_information() {
     let zeroed = program.truth("&zeroed");
     let line = session.exact(access, &with(&[(Rdi, zeroed + 4095 * 8)]));
     assert_eq!((object(&line), line.offset), ("{- zeroed}", Some(4095 * 8)));
+}
+
+#[test]
+fn of_arrays_side_by_side_the_address_tells_which_is_counted_down() {
+    let mut n_counted = 0;
+    for (compiler, flags) in builds(["-O1 -g", "-O2 -g -fno-pie -no-pie"]) {
+        let program = Program::compile(compiler, "neighbours.c", flags);
+        let arrays =
+            [("words", "Word"), ("further_words", "Word"), ("texts", "Text"), ("pairs", "Pair")];
+        for (array, kind) in arrays {
+            let code = program.function(&format!("{array}_down"));
+            let is_counted = |it: &&Instruction| {
+                it.memory_size().size() == 2 && it.memory_index() == iced_x86::Register::None
+            };
+            for access in code.iter().filter(is_counted) {
+                n_counted += 1;
+                let base = [("RAX", Rax), ("RCX", Rcx), ("RDX", Rdx), ("RDI", Rdi), ("RSI", Rsi)];
+                let name = format!("{:?}", access.memory_base());
+                let (_, register) = base.into_iter().find(|it| it.0 == name).unwrap();
+                for element in 0..8 {
+                    // `v` is the only short.
+                    let into = if kind == "Text" { 14 } else { 8 };
+                    let addr = symbol(&program, array) + 16 * element + into;
+                    let value = addr.wrapping_sub(access.memory_displacement64());
+                    let mut session = Session::new(&program);
+                    let line = session.exact(access.ip(), &with(&[(register, value)]));
+                    let context = format!("{array}[{element}] {compiler} {flags} {line:?}");
+                    let named = object(&line);
+                    assert!(named.starts_with(&format!("{{structure:{kind}}}")), "{context}");
+                    assert!(named.ends_with(" v}"), "{context}");
+                    assert_eq!(line.variable.as_deref(), Some(array), "{context}");
+                }
+            }
+        }
+    }
+    assert_ne!(n_counted, 0, "no compiler counts a pointer down");
 }

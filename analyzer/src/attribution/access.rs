@@ -1,11 +1,12 @@
 //! One access: every witness is asked what it is to, in their order, and their claims are joined.
 
-use crate::attribution::claim::{Claim, Placing, Witness};
+use crate::attribution::claim::{Claim, Placing, Relation, Witness};
 use crate::attribution::search::TriggerCandidate;
 use crate::attribution::verdict::{Attribution, Located, Verdict, Wait};
 use crate::attribution::witness::Asked;
 use crate::attribution::world::{Paths, World};
 use crate::index::question::Needs;
+use crate::index::site::VariableRole;
 use crate::x86_64::access::RegisterLoss;
 use dataspace_proto::event::EventKind;
 use dataspace_proto::reason::Reason;
@@ -65,7 +66,7 @@ impl World {
             // `p = is_first ? &counter : node->count`: the ways join to one type, and only the address
             // tells.
             // The pointer is to that variable, or else to what it is typed as.
-            _ if by_address.is_some() && asked.typed.is_perhaps_variable => {
+            _ if by_address.is_some() && asked.typed.variable == VariableRole::PointedAt => {
                 Err(Reason::Undetermined)
             }
             // Neither the thread's base nor the distance from it is known.
@@ -77,7 +78,11 @@ impl World {
         match (by_type, by_address) {
             (Ok(typed), Some(located)) => {
                 let relation = self.names.relation(typed.named, located.named);
-                *verdict = Verdict::Attributed(typed.join(located, relation));
+                let is_reached = asked.typed.variable == VariableRole::Reached;
+                *verdict = Verdict::Attributed(match relation {
+                    Relation::Contradict if is_reached => located,
+                    relation => typed.join(located, relation),
+                });
             }
             // No variable is there: heap. `*p` with `int *p` is a number by its type, and an element of
             // what lies around it.

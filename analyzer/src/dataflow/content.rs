@@ -4,7 +4,8 @@ use super::arm::Arms;
 use super::congruence::Congruence;
 use super::doubt::{Doubt, Doubts, Standing};
 use super::extent::{
-    has_part, place_at_end, place_in, steps_in_array, steps_in_open_array, without_end,
+    array_around, has_part, place_at_end, place_in, steps_in_array, steps_in_open_array,
+    without_end,
 };
 use super::offset::Offset;
 use super::offset::gcd;
@@ -124,7 +125,7 @@ impl Address {
 
     /// Moves the address; whole elements do not count.
     pub(crate) fn shifted(mut self, by: i64) -> Self {
-        self.offset = self.offset.shifted(by);
+        self.offset = self.moved(by);
         self.note_move(by);
         self.normal()
     }
@@ -160,8 +161,36 @@ impl Address {
         if self.has(Doubt::Which) {
             return self.shifted(by);
         }
-        self.offset = self.offset.shifted(by);
+        self.offset = self.moved(by);
         self
+    }
+
+    /// The offset, moved. Before the first element of an array that is gone over nothing is meant: that is where the
+    /// elements before others are, which are steps further on.
+    fn moved(&self, by: i64) -> Offset {
+        let step = self.offset.step;
+        let Origin::Object(layout) = &self.origin else { return self.offset.clone().shifted(by) };
+        if by >= 0 || step == 0 {
+            return self.offset.clone().shifted(by);
+        }
+        let element = layout.innermost_element();
+        let steps_at =
+            |at: i64| u64::try_from(at).is_ok_and(|at| steps_in_array(&element, at, step));
+        self.offset.clone().map(|start| {
+            let moved = start.wrapping_add(by);
+            let from = u64::try_from(start).ok();
+            let array = from.and_then(|from| array_around(&element, from, step));
+            let before =
+                array.map_or(0, |(array, _)| array.start.cast_signed().wrapping_sub(moved));
+            let n_steps = u64::try_from(before).unwrap_or(0).div_ceil(step);
+            // Far before it may be another array, over which the same register counts.
+            let is_elsewhere = n_steps > 1 && steps_at(moved);
+            if is_elsewhere {
+                moved
+            } else {
+                moved.wrapping_add_unsigned(n_steps.wrapping_mul(step))
+            }
+        })
     }
 
     pub(crate) fn stepped(mut self, step: u64) -> Self {
@@ -217,6 +246,15 @@ impl Address {
             at_end(*start).or_else(of_one)
         };
         starts.iter().map(place).collect()
+    }
+
+    /// Tells whether something counts in it, so that an access of `n_bytes` may be to one of several places.
+    pub(crate) fn is_counted(&self, n_bytes: u64) -> bool {
+        if self.offset.only().is_some() {
+            return false;
+        }
+        let is_one = |places: Vec<u64>| places.windows(2).all(|two| two[0] == two[1]);
+        self.offset.step != 0 || !self.places(n_bytes).is_some_and(is_one)
     }
 
     /// Tells whether it points outside the one object that it is known to be about.

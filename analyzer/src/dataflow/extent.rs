@@ -37,7 +37,35 @@ pub(super) fn place_in(
     }
     let start = u64::try_from(start).ok()?;
     let start = if element.holds(start) { start } else { start % element.size };
-    steps_in_array(&element, start, step).then_some(start)
+    let is_in_array = steps_in_array(&element, start, step);
+    // Less than a scalar is seldom read.
+    let scalar = scalar_at(&element, start, n_bytes);
+    if is_in_array && scalar.is_none_or(|n_whole| n_whole <= n_bytes) {
+        return Some(start);
+    }
+    further_on(&element, start, step, n_bytes).or_else(|| is_in_array.then_some(start))
+}
+
+/// Bytes of the only scalar that an access at `offset` is to.
+fn scalar_at(layout: &Layout, offset: u64, n_bytes: u64) -> Option<u64> {
+    let leaf = layout.descend(offset, n_bytes)?.leaf;
+    matches!(leaf.shape, Shape::Scalar(_)).then_some(leaf.size)
+}
+
+/// The place in the only array further on that steps from `start` lead to a scalar of this size in: `p->v[i - 1]` has the
+/// displacement of what stands before `v`.
+fn further_on(layout: &Layout, start: u64, step: u64, n_bytes: u64) -> Option<u64> {
+    let Shape::Aggregate { kind, members } = &layout.shape else { return None };
+    let places = members.iter().filter_map(|member| {
+        let (begin, end) = member.byte_range();
+        let n_steps = begin.checked_sub(start)?.div_ceil(step);
+        let place = start.checked_add(n_steps.checked_mul(step)?)?;
+        let is_meant = place < end && scalar_at(layout, place, n_bytes) == Some(n_bytes);
+        (is_meant && steps_in_array(layout, place, step)).then_some(place)
+    });
+    let mut places = places.filter(|_| !kind.has_arms());
+    let only = places.next();
+    only.filter(|_| places.next().is_none())
 }
 
 /// Tells whether the array without a length that ends it has elements that the step is a multiple of. Of objects with such an
@@ -95,7 +123,11 @@ pub(super) fn steps_in_array(layout: &Layout, offset: u64, step: u64) -> bool {
 }
 
 /// The outermost array that `offset` is in whose elements the step is a multiple of, and such an element.
-fn array_around(layout: &Layout, offset: u64, step: u64) -> Option<(Range<u64>, &Layout)> {
+pub(super) fn array_around(
+    layout: &Layout,
+    offset: u64,
+    step: u64,
+) -> Option<(Range<u64>, &Layout)> {
     let (mut part, mut into) = (layout, offset);
     for _ in 0..limit::MAX_TYPE_DEPTH {
         match &part.shape {

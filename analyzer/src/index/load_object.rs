@@ -20,7 +20,7 @@ use crate::index::flow_cache::FlowCache;
 use crate::index::pointer_pass::PointerPass;
 use crate::index::question::{Answer, Question};
 use crate::index::site::{
-    LiveObject, Past, PlacedObject, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess,
+    LiveObject, Past, PlacedObject, Site, SiteQuery, Trigger, TypeAnswer, TypedAccess, VariableRole,
 };
 use crate::index::static_data::{DataRange, StaticData, of_section};
 use crate::index::thread_access::{self, ThreadLink};
@@ -320,15 +320,14 @@ impl LoadObjectIndex {
         let mut carried = None;
         for memory in memory {
             let mut live_here = Arc::default();
-            let mut is_perhaps_variable = false;
+            let (mut variable, mut is_counted) = (VariableRole::Joined, false);
             let mut bytes = None;
             let answer = match (&mut self.debug, &mut flow) {
                 (Some(debug), Some(flow)) => {
                     let image = &self.code;
-                    let mut path =
-                        TypePath { debug, image, flow, svma, is_perhaps_variable: false };
+                    let mut path = TypePath { debug, image, flow, svma, variable, is_counted };
                     let answer = path.answer(&memory);
-                    is_perhaps_variable = path.is_perhaps_variable;
+                    (variable, is_counted) = (path.variable, path.is_counted);
                     if matches!(answer, TypeAnswer::Unknown(_)) {
                         // What is kept is worth more.
                         if memory.size > 1 && carried != Some(Carried::Kept) {
@@ -363,7 +362,8 @@ impl LoadObjectIndex {
                 memory,
                 answer,
                 frame: Arc::clone(&frame),
-                is_perhaps_variable,
+                variable,
+                is_counted,
                 live: live_here,
                 thread_link,
                 bytes,

@@ -80,6 +80,18 @@ pub struct Trigger {
     pub accesses: Vec<TypedAccess>,
 }
 
+/// Part that a variable at an access's address has in its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VariableRole {
+    /// It is joined with that of the type path.
+    #[default]
+    Joined,
+    /// It goes before a contradicting one: something counts from a variable, and how far the code does not tell.
+    Reached,
+    /// It is the answer: the pointer may be to it.
+    PointedAt,
+}
+
 /// One access of a trigger and the type path's answer to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypedAccess {
@@ -89,8 +101,10 @@ pub struct TypedAccess {
     pub answer: TypeAnswer,
     /// Variables in the frame there, for addresses on the stack.
     pub frame: Arc<Vec<FrameSlot>>,
-    /// A variable at the address goes before the answer: the pointer may be to either.
-    pub is_perhaps_variable: bool,
+    /// Part of a variable at the address.
+    pub variable: VariableRole,
+    /// Something counts in the object: its address does not tell where the object begins.
+    pub is_counted: bool,
     /// Objects that registers point at there, for an access that is not typed by itself.
     pub live: Arc<Vec<LiveObject>>,
     /// The place in the thread's storage that its base register tells.

@@ -8,7 +8,9 @@ use crate::dataflow::{
 use crate::dwarf::code::frame::CfaRule;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::index::pointed;
-use crate::index::site::{IndexedAnswer, LiveObject, OwnedRoot, PlacedObject, TypeAnswer};
+use crate::index::site::{
+    IndexedAnswer, LiveObject, OwnedRoot, PlacedObject, TypeAnswer, VariableRole,
+};
 use crate::known::{go, hashbrown};
 use crate::types::data_object::{self, Root};
 use crate::types::layout::{AggregateKind, Layout, ScalarKind, Shape};
@@ -26,8 +28,10 @@ pub(crate) struct TypePath<'a> {
     pub(crate) image: &'a CodeImage,
     pub(crate) flow: &'a mut Dataflow,
     pub(crate) svma: Svma,
-    /// Of the last answer: the pointer may be to a variable instead.
-    pub(crate) is_perhaps_variable: bool,
+    /// Of the last answer: the part of a variable at the address.
+    pub(crate) variable: VariableRole,
+    /// Of the last answer: something counts in the object.
+    pub(crate) is_counted: bool,
 }
 
 /// An operand's address: what is certain of it, and the register that counts in it.
@@ -83,7 +87,12 @@ impl<'a> TypePath<'a> {
             Err(reason) => return TypeAnswer::Unknown(reason),
         };
         address.doubts = address.doubts.with_if(Doubt::Which, address.is_last_of_range());
-        self.is_perhaps_variable = address.has(Doubt::Variable);
+        self.is_counted = address.is_counted(access.size.into());
+        self.variable = match &address.origin {
+            _ if address.has(Doubt::Variable) => VariableRole::PointedAt,
+            Origin::Static | Origin::Thread if self.is_counted => VariableRole::Reached,
+            _ => VariableRole::Joined,
+        };
         match &address.origin {
             Origin::Static | Origin::Thread => self.variable_answer(access, address, index),
             Origin::Frame(frame) => {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::attribution::choice::{Choice, choose};
-use crate::index::site::TypeAnswer;
+use crate::index::site::{TypeAnswer, VariableRole};
 use crate::types::value_kind::ValueKind;
 use crate::x86_64::access::{AddressOperand, AddressRegister, MemoryAccess, SegmentBase};
 use crate::x86_64::trail::Trail;
@@ -91,7 +91,8 @@ fn a_sampled_address_speaks_for_any_round_and_against_one_that_is_known() {
         memory,
         answer: TypeAnswer::Unknown(Reason::Unascertainable),
         frame: Arc::default(),
-        is_perhaps_variable: false,
+        variable: VariableRole::Joined,
+        is_counted: false,
         live: Arc::default(),
         thread_link: None,
         bytes: None,
