@@ -1,6 +1,6 @@
 //! Elements that lie after the header by which they are known.
 
-use super::content::{Address, Origin, PointerName, holder_of_pointer};
+use super::address::{Address, Origin, PointerName, holder_of_pointer};
 use super::doubt::{Doubts, Standing};
 use crate::dwarf::debug_info::DebugInfo;
 use crate::limit;

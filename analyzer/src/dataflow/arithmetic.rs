@@ -1,7 +1,8 @@
 //! Arithmetic on contents: what becomes of numbers and addresses when instructions count with them.
 
+use super::address::{Address, Origin};
 use super::congruence::Congruence;
-use super::content::{Address, Content, Origin};
+use super::content::Content;
 use crate::types::layout::Layout;
 
 /// A value and a number that the instruction holds.

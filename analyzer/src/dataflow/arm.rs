@@ -1,6 +1,6 @@
 //! A pointer that lies in a union of several: which of them it is, by the access through it.
 
-use super::content::{Address, Origin, PointerName, is_same_type};
+use super::address::{Address, Origin, PointerName, is_same_type};
 use super::doubt::Doubt;
 use super::extent::place_in;
 use super::offset::gcd;

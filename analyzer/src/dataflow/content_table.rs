@@ -1,7 +1,8 @@
 //! Contents, each kept once: a function's values share them, five values one.
 
+use super::address::{Address, Origin, PointerName};
 use super::congruence::Congruence;
-use super::content::{Address, Content, Origin, PointerName};
+use super::content::Content;
 use super::doubt::{Doubts, Standing};
 use super::offset::Offset;
 use super::value::Frame;

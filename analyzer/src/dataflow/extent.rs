@@ -33,17 +33,20 @@ pub(super) fn place_in(
         return Some(into);
     }
     if step.is_multiple_of(element.size) {
-        return Some(start.rem_euclid(size).unsigned_abs());
+        return (!is_never_in_array(&element, step))
+            .then_some(start.rem_euclid(size).unsigned_abs());
     }
     let start = u64::try_from(start).ok()?;
     let start = if element.holds(start) { start } else { start % element.size };
-    let is_in_array = steps_in_array(&element, start, step);
-    // Less than a scalar is seldom read.
-    let scalar = scalar_at(&element, start, n_bytes);
-    if is_in_array && scalar.is_none_or(|n_whole| n_whole <= n_bytes) {
-        return Some(start);
-    }
-    further_on(&element, start, step, n_bytes).or_else(|| is_in_array.then_some(start))
+    let Some((_, each)) = array_around(&element, start, step) else {
+        // Several objects may lie in bytes that are gone over.
+        let is_itself = is_scalar(&element, start, n_bytes);
+        return further_on(&element, start, step, n_bytes, None).filter(|_| !is_itself);
+    };
+    // Part of a scalar is seldom read, but for bytes of bits; the same element has it whole in another array.
+    let is_part = n_bytes > 1 && scalar_at(&element, start, n_bytes).is_some_and(|n| n > n_bytes);
+    let further = || further_on(&element, start, step, n_bytes, Some(each.fingerprint));
+    is_part.then(further).flatten().or(Some(start))
 }
 
 /// Bytes of the only scalar that an access at `offset` is to.
@@ -52,24 +55,41 @@ fn scalar_at(layout: &Layout, offset: u64, n_bytes: u64) -> Option<u64> {
     matches!(leaf.shape, Shape::Scalar(_)).then_some(leaf.size)
 }
 
-/// The place in the only array further on that steps from `start` lead to a scalar of this size in: `p->v[i - 1]` has the
-/// displacement of what stands before `v`.
-fn further_on(layout: &Layout, start: u64, step: u64, n_bytes: u64) -> Option<u64> {
+/// The place in the only array further on, of elements like `each` if some are given, that steps from `start` lead to a scalar
+/// of this size in: `p->v[i - 1]` has the displacement of what stands before `v`.
+fn further_on(
+    layout: &Layout,
+    start: u64,
+    step: u64,
+    n_bytes: u64,
+    each: Option<u64>,
+) -> Option<u64> {
     let Shape::Aggregate { kind, members } = &layout.shape else { return None };
-    let places = members.iter().filter_map(|member| {
-        let (begin, end) = member.byte_range();
-        let n_steps = begin.checked_sub(start)?.div_ceil(step);
+    let arrays = members.iter().filter(|member| matches!(member.layout.shape, Shape::Array { .. }));
+    let places = arrays.filter_map(|member| {
+        let n_steps = member.offset.checked_sub(start)?.div_ceil(step);
         let place = start.checked_add(n_steps.checked_mul(step)?)?;
-        let is_meant = place < end && scalar_at(layout, place, n_bytes) == Some(n_bytes);
-        (is_meant && steps_in_array(layout, place, step)).then_some(place)
+        let into = place.checked_sub(member.offset).filter(|into| *into < member.layout.size)?;
+        let (_, element) = array_around(&member.layout, into, step)?;
+        let is_like = each.is_none_or(|each| element.fingerprint == each);
+        (is_like && is_scalar(&member.layout, into, n_bytes)).then_some(place)
     });
     let mut places = places.filter(|_| !kind.has_arms());
     let only = places.next();
     only.filter(|_| places.next().is_none())
 }
 
-/// Tells whether the array without a length that ends it has elements that the step is a multiple of. Of objects with such an
-/// array there is none.
+/// Tells whether a scalar of so many bytes begins at `offset`.
+fn is_scalar(layout: &Layout, offset: u64, n_bytes: u64) -> bool {
+    scalar_at(layout, offset, n_bytes) == Some(n_bytes)
+}
+
+/// Tells whether it ends with an array without a length, over whose elements the step goes: of such objects there is no array.
+pub(crate) fn is_never_in_array(layout: &Layout, step: u64) -> bool {
+    layout.has_no_length() && steps_in_open_array(layout, step)
+}
+
+/// Tells whether the array without a length, or of none, that ends it has elements that the step is a multiple of.
 pub(super) fn steps_in_open_array(layout: &Layout, step: u64) -> bool {
     layout.open_from.is_some() && array_at_end(layout, step).is_some()
 }
@@ -105,16 +125,19 @@ pub(crate) fn into_array_at_end(
     step: u64,
     n_bytes: u64,
 ) -> Option<u64> {
-    let (open, element) = array_at_end(layout, step)?;
+    let (open, _) = array_at_end(layout, step)?;
     let before = open.cast_signed().checked_sub(start)?;
     let n_steps = u64::try_from(before).unwrap_or(0).div_ceil(step);
     let into = start.checked_add_unsigned(n_steps.checked_mul(step)?)?;
-    // Bytes may be anything, and objects that end with none of them lie one after the other.
-    let is_told = n_steps == 0 || element.size > 1 || n_bytes == 1;
-    let is_before =
-        n_steps != 0 && u64::try_from(start).is_ok_and(|start| steps_in_array(layout, start, step));
-    (is_told && !is_before).then_some(())?;
-    place_at_end(layout, into.try_into().ok()?, step)
+    let into = into.try_into().ok()?;
+    if n_steps != 0 {
+        let is_other =
+            |start: u64| is_scalar(layout, start, n_bytes) || steps_in_array(layout, start, step);
+        // Where a scalar of the header is meant as well as an element's, neither is named.
+        let is_before = u64::try_from(start).is_ok_and(is_other);
+        (is_scalar(layout, into, n_bytes) && !is_before).then_some(())?;
+    }
+    place_at_end(layout, into, step)
 }
 
 /// Tells whether an array that `offset` is in has elements that the step is a multiple of.

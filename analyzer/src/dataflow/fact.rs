@@ -1,6 +1,7 @@
 //! Facts: what the debug information says of values, and how that goes together with how they come about.
 
-use super::content::{Address, Better, Content, Origin, PointerName, either};
+use super::address::{Address, Better, Origin, PointerName, either};
+use super::content::Content;
 use super::doubt::{Doubt, Standing};
 use crate::types::layout::Layout;
 use std::ops::Range;

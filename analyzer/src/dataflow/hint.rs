@@ -1,7 +1,8 @@
 //! Backwards: what a value must be because of its uses.
 
+use super::address::{Address, Better, Origin, either};
 use super::arithmetic::is_tag;
-use super::content::{Address, Better, Content, Origin, either};
+use super::content::Content;
 use super::doubt::{Doubt, Standing};
 use super::liveness::Used;
 use super::typing::Typing;

@@ -1,6 +1,7 @@
 //! Values that are put into cells: all that each can come from, and not what most of that is.
 
-use super::content::{Address, Content, Origin, is_same_type};
+use super::address::{Address, Origin, is_same_type};
+use super::content::Content;
 use super::doubt::{Doubt, Doubts, Standing};
 use super::fact::Fact;
 use super::points_to::{Carried, Included, PointerCell};

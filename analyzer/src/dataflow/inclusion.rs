@@ -3,7 +3,8 @@
 mod array;
 mod call;
 
-use super::content::{Address, Content, Origin};
+use super::address::{Address, Origin};
+use super::content::Content;
 use super::pointer_cell::{Lost, PutPlace};
 use super::points_to::{Included, Inclusions, PointerCell};
 use super::typing::Typing;

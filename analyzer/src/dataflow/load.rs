@@ -1,7 +1,8 @@
 //! Contents of what is read from memory, by the type of what lies there.
 
+use super::address::{Address, Origin, PointerName};
 use super::arm::{self, Arms, Use};
-use super::content::{Address, Content, Origin, PointerName, static_address};
+use super::content::{Content, static_address};
 use super::doubt::{Doubt, Doubts};
 use super::offset::Offset;
 use super::points_to::PointerCell;

@@ -11,6 +11,7 @@
 //! has been worked out, top one that contradicts itself. Where ways meet, contents are joined. A
 //! [`worklist`] holds the values that one they are made of changed for, until it is empty: the fixed point.
 
+mod address;
 mod after_header;
 mod aligned_stack;
 mod argument_sum;
@@ -49,13 +50,14 @@ mod vector;
 mod worklist;
 mod write;
 
+pub(crate) use address::{Address, Origin, PointerName};
 pub(crate) use argument_sum::{ArgumentSum, ArgumentSums, Derived};
 pub(crate) use arm::{Arms, Use};
 pub(crate) use call_effect::CallEffects;
 pub(crate) use congruence::Congruence;
-pub(crate) use content::{Address, Content, Origin, PointerName};
+pub(crate) use content::Content;
 pub(crate) use doubt::{Doubt, Standing};
-pub(crate) use extent::{into_array_at_end, place_at_end};
+pub(crate) use extent::{into_array_at_end, is_never_in_array, place_at_end};
 pub(crate) use keeper::Given;
 pub(crate) use offset::{Offset, gcd};
 pub(crate) use points_to::{Carried, Included, Inclusions, PointerCell, PointsTo};

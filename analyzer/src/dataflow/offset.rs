@@ -91,12 +91,11 @@ impl Offset {
             self.starts = Starts::Several(starts.iter().copied().chain([start]).collect());
             return;
         }
-        let all = || starts.iter().copied().chain([start]);
-        // What counts down begins at the end of an array, where something else may lie.
-        let lowest = all().fold(start, i64::min);
-        let distances = all().map(|other| other.wrapping_sub(lowest).unsigned_abs());
-        let step = distances.fold(self.step, gcd);
-        *self = Self { step, ..Self::exact(lowest) };
+        let first = starts[0];
+        let distances = starts.iter().chain([&start]);
+        let step = distances
+            .fold(self.step, |step, other| gcd(step, other.wrapping_sub(first).unsigned_abs()));
+        *self = Self { step, ..Self::exact(first) };
     }
 }
 

@@ -1,6 +1,7 @@
 //! Cells: the places in which code keeps pointers to nothing known, or to functions.
 
-use super::content::{Address, Content, Origin, PointerName};
+use super::address::{Address, Origin, PointerName};
+use super::content::Content;
 use super::doubt::Doubt;
 use super::offset::Offset;
 use super::points_to::{Included, Inclusions, PointerCell};

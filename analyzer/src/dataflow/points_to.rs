@@ -3,8 +3,9 @@
 //! What a function says of them are *inclusions* (Andersen's constraints): all that one cell holds, another one holds,
 //! too. A member is one cell for all objects of its type, and when something is put there does not count.
 
+use super::address::{Address, Origin, is_same_type};
 use super::arm::Arms;
-use super::content::{Address, Content, Origin, is_same_type};
+use super::content::Content;
 use super::doubt::Doubt;
 use super::offset::Offset;
 use crate::elf::data_symbol::DataPlace;

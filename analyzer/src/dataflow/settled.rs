@@ -1,7 +1,8 @@
 //! A function's values as they are kept when they have settled: what each register holds at each
 //! instruction. How the values came about takes ten times as much, and nobody asks for it again.
 
-use super::content::{Address, Content, Origin};
+use super::address::{Address, Origin};
+use super::content::Content;
 use super::doubt::Doubt;
 use super::fact::{Fact, Part, SumFact, all, refined};
 use super::frame_variable::{FrameVariable, FrameVariables};

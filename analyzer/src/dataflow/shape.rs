@@ -1,6 +1,7 @@
 //! Containers: what a pointer to a part of something points into, by what is accessed around the part.
 
-use super::content::{Address, Content, Origin, PointerName};
+use super::address::{Address, Origin, PointerName};
+use super::content::Content;
 use super::doubt::{Doubt, Standing};
 use super::extent::has_part;
 use super::hint::Hints;

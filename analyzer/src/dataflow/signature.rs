@@ -1,6 +1,7 @@
 //! Signatures: what the functions that are called take and return, as far as the debug information tells.
 
-use super::content::{Address, Content, Origin, PointerName};
+use super::address::{Address, Origin, PointerName};
+use super::content::Content;
 use super::points_to::PointerCell;
 use super::typing::Typing;
 use super::value::{Call, Definition, ValueIdx};

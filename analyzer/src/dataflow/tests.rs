@@ -184,11 +184,11 @@ fn of_two_views_the_one_that_is_surer_of_the_same_place_goes_first() {
     let around = element();
     let somewhere = Address::of(Origin::Object(Arc::clone(&around)), Offset::exact(0).stepped(4));
     let exact = object(&around, 8, None);
-    assert_eq!(content::either(&exact, &somewhere), Some(content::Better::First));
-    assert_eq!(content::either(&somewhere, &exact), Some(content::Better::Second));
+    assert_eq!(address::either(&exact, &somewhere), Some(address::Better::First));
+    assert_eq!(address::either(&somewhere, &exact), Some(address::Better::Second));
     let other = object(&scalar("double", 8, ScalarKind::Float), 0, None);
-    assert_eq!(content::either(&other, &somewhere), None, "of another type");
-    assert_eq!(content::either(&exact, &object(&around, 16, None)), None, "at another place");
+    assert_eq!(address::either(&other, &somewhere), None, "of another type");
+    assert_eq!(address::either(&exact, &object(&around, 16, None)), None, "at another place");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The transfer function: from how a value comes about to what it is, by what the values are that it is made of.
 
+use super::address::{Address, Origin, PointerName};
 use super::arithmetic::{added, indexed, masked, multiplied};
 use super::congruence::Congruence;
-use super::content::{Address, Content, Origin, PointerName, static_address};
+use super::content::{Content, static_address};
 use super::doubt::{Doubt, Standing};
 use super::fact::{Fact, Part, SumFact, all, hinted, informed, refined};
 use super::frame_variable::FrameVariables;

@@ -1,7 +1,7 @@
 //! All that is known of a reported IP before any sample's values are looked at: its possible
 //! triggers, what each one touches, and what the type path says of it. Made once by a worker.
 
-use crate::dataflow::{Congruence, into_array_at_end, place_at_end};
+use crate::dataflow::{Congruence, into_array_at_end, is_never_in_array, place_at_end};
 use crate::dwarf::code::frame::FrameStep;
 use crate::index::call_site::Handed;
 use crate::index::entered::EnteredFunction;
@@ -222,9 +222,10 @@ impl IndexedAnswer {
             return None;
         }
         let element = self.layout.innermost_element();
-        let further = exact.and_then(|at| place_at_end(&element, at, self.counted.step()));
-        if further.is_some() {
-            return further;
+        let at_end = |at: u64| place_at_end(&element, at, self.counted.step());
+        let is_from_there = u64::try_from(self.displacement).ok().and_then(at_end).is_some();
+        if let Some(further) = exact.and_then(at_end).filter(|_| is_from_there) {
+            return Some(further);
         }
         // Another element of an array that the pointer points into: only if the index steps over
         // whole elements, and the rest of the address is a place in one.
@@ -259,7 +260,11 @@ impl IndexedAnswer {
             return Some((into, size));
         }
         Some(match i64::try_from(element.size) {
-            Ok(bytes) if bytes != 0 && self.is_step(element.size) => {
+            Ok(bytes)
+                if bytes != 0
+                    && self.is_step(element.size)
+                    && !is_never_in_array(&element, self.counted.step()) =>
+            {
                 (start.rem_euclid(bytes).cast_unsigned(), size)
             }
             _ => (0, element.size),

@@ -56,6 +56,7 @@ impl<'a> TypePath<'a> {
         }
         match self.flow_answer(access) {
             TypeAnswer::Unknown(reason) => {
+                self.is_counted = false;
                 self.said_answer(access).unwrap_or(TypeAnswer::Unknown(reason))
             }
             answer => answer,

@@ -246,6 +246,18 @@ impl Layout {
         self.open_from.is_some_and(|start| start <= offset)
     }
 
+    /// Tells whether the array that ends it is said to have no length, not to have none.
+    #[must_use]
+    pub fn has_no_length(&self) -> bool {
+        match &self.shape {
+            Shape::Array { count, .. } => count.is_none(),
+            Shape::Aggregate { members, .. } => {
+                members.last().is_some_and(|member| member.layout.has_no_length())
+            }
+            Shape::Scalar(_) => false,
+        }
+    }
+
     /// Finds the array of one element that ends a structure, and such an element: how C programs said, before C99 had arrays
     /// without a length, that more elements follow.
     #[must_use]

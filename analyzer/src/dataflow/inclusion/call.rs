@@ -1,7 +1,8 @@
 //! Calls: what they pass, what they show to code that is not followed, and what comes back.
 
 use super::Collector;
-use crate::dataflow::content::{Address, Content, Origin};
+use crate::dataflow::address::{Address, Origin};
+use crate::dataflow::content::Content;
 use crate::dataflow::pointer_cell::PutPlace;
 use crate::dataflow::points_to::{Included, PassedValues, PointerCell};
 use crate::dataflow::value::{Call, ValueIdx};
