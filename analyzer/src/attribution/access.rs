@@ -87,7 +87,10 @@ impl World {
             // No variable is there: heap. `*p` with `int *p` is a number by its type, and an element of
             // what lies around it.
             (Ok(claim), None) => {
-                *verdict = Verdict::Attributed(self.in_surroundings(claim, asked));
+                let claim = self.in_surroundings(claim, asked);
+                let is_counted = asked.typed.is_counted;
+                *verdict =
+                    Verdict::Attributed(if is_counted { claim.without_vote() } else { claim });
             }
             (Err(_), Some(claim)) => *verdict = Verdict::Attributed(claim),
             (Err(reason), None) => {

@@ -119,5 +119,5 @@ fn is_addressed(asked: &Asked<'_>) -> bool {
             && located.kind == EventKind::Memory
             && matches!(typed.answer, TypeAnswer::Object(_))
     };
-    typed.memory.role == Role::Operand && !typed.is_counted && (asked.is_at_operand() || is_told())
+    typed.memory.role == Role::Operand && (asked.is_at_operand() || is_told())
 }
