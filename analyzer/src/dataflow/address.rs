@@ -6,7 +6,7 @@ use super::extent::{
     array_around, has_part, place_at_end, place_in, steps_in_array, steps_in_open_array,
     without_end,
 };
-use super::offset::{Offset, gcd};
+use super::offset::{Offset, distances};
 use super::value::Frame;
 use crate::dwarf::debug_info::DebugInfo;
 use crate::elf::data_symbol::DataPlace;
@@ -210,8 +210,7 @@ impl Address {
         // Several places may be of one element after the other.
         let apart = if self.offset.step == 0 { distances(starts) } else { 0 };
         let element = layout.innermost_element();
-        let is_in = |start: &i64| u64::try_from(*start).is_ok_and(|start| element.holds(start));
-        let is_from_there = starts.iter().any(is_in);
+        let is_from_there = starts.iter().any(|start| holds(&element, *start));
         let at_end = |start: i64| {
             let start = start.try_into().ok().filter(|_| is_from_there)?;
             place_at_end(&element, start, apart)
@@ -236,8 +235,8 @@ impl Address {
     pub(crate) fn is_outside(&self) -> bool {
         let Origin::Object(layout) = &self.origin else { return false };
         let element = layout.innermost_element();
-        let holds = |start: &i64| u64::try_from(*start).is_ok_and(|start| element.holds(start));
-        element.is_aggregate() && !self.offset.starts().iter().all(holds)
+        let is_inside = |start: &i64| holds(&element, *start);
+        element.is_aggregate() && !self.offset.starts().iter().all(is_inside)
     }
 
     /// Tells whether it is in the object before a pointer that ends a range: one in a structure with another
@@ -327,10 +326,9 @@ fn goes_on(layout: &Layout, step: u64) -> bool {
         && object.array_of_one_at_end().is_some()
 }
 
-/// The greatest number that the distances of places are multiples of; 0 for one place.
-fn distances(starts: &[i64]) -> u64 {
-    let each = starts.iter().map(|start| start.wrapping_sub(starts[0]).unsigned_abs());
-    each.fold(0, gcd)
+/// Tells whether a place of which it is not known that it is in an object lies there.
+fn holds(layout: &Layout, place: i64) -> bool {
+    u64::try_from(place).is_ok_and(|place| layout.holds(place))
 }
 
 /// The innermost structure around the pointer at `offset`, and where in it the pointer is.

@@ -1,6 +1,6 @@
 //! Parts at an offset of a type, of which it is not known how far it goes on.
 
-use super::offset::{Offset, gcd};
+use super::offset::{Offset, distances};
 use crate::limit;
 use crate::types::layout::{Layout, Shape};
 use std::ops::Range;
@@ -195,8 +195,7 @@ pub(super) fn without_end(
         return None;
     }
     let element = layout.innermost_element();
-    let steps = starts.iter().map(|start| start.wrapping_sub(*first).unsigned_abs());
-    let (first, step) = (u64::try_from(*first).ok()?, steps.fold(0, gcd));
+    let (first, step) = (u64::try_from(*first).ok()?, distances(starts));
     let (array, each) = (step != 0).then(|| array_around(&element, first, step))??;
     let is_in = |start: &&i64| u64::try_from(**start).is_ok_and(|start| array.contains(&start));
     let (inside, outside): (Vec<i64>, Vec<i64>) = starts.iter().partition(|start| is_in(start));

@@ -91,12 +91,15 @@ impl Offset {
             self.starts = Starts::Several(starts.iter().copied().chain([start]).collect());
             return;
         }
-        let first = starts[0];
-        let distances = starts.iter().chain([&start]);
-        let step = distances
-            .fold(self.step, |step, other| gcd(step, other.wrapping_sub(first).unsigned_abs()));
-        *self = Self { step, ..Self::exact(first) };
+        let step = gcd(self.step, distances(&[starts, &[start]].concat()));
+        *self = Self { step, ..Self::exact(starts[0]) };
     }
+}
+
+/// The greatest number that the distances of places are multiples of; 0 for one place.
+pub(super) fn distances(places: &[i64]) -> u64 {
+    let each = places.iter().map(|place| place.wrapping_sub(places[0]).unsigned_abs());
+    each.fold(0, gcd)
 }
 
 /// The greatest common divisor; 0 is divided by all.

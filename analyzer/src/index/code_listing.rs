@@ -311,8 +311,7 @@ fn object(typed: &TypedAccess) -> Result<ListedObject, Reason> {
         TypeAnswer::Unknown(reason) => Err(*reason),
         TypeAnswer::Object(placed) => Ok(ListedObject::of(&placed.object)),
         TypeAnswer::Indexed(indexed) => {
-            let size = u64::from(typed.memory.size);
-            let (offset, size) = indexed.any_part(size).ok_or(Reason::RegisterLoss)?;
+            let (offset, size) = indexed.any_part.ok_or(Reason::RegisterLoss)?;
             let (layout, root) = (&indexed.layout, indexed.root.borrow());
             let named = data_object::name_as(layout, root, offset, size, typed.memory.kind);
             let (object, _) = named.ok_or(Reason::Unidentified)?;

@@ -8,7 +8,7 @@ use crate::index::entered::EnteredFunction;
 use crate::index::thread_access::ThreadLink;
 use crate::limit;
 use crate::types::data_object::{DataObject, PointerMember, Root};
-use crate::types::layout::Layout;
+use crate::types::layout::{Layout, Step};
 use crate::x86_64::access::{AddressRegister, MemoryAccess};
 use crate::x86_64::backtrack::Skid;
 use crate::x86_64::trail::Trail;
@@ -81,10 +81,9 @@ pub struct Trigger {
 }
 
 /// Part that a variable at an access's address has in its answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableRole {
     /// It is joined with that of the type path.
-    #[default]
     Joined,
     /// It goes before a contradicting one: something counts from a variable, and how far the code does not tell.
     Reached,
@@ -179,8 +178,13 @@ pub struct IndexedAnswer {
     pub(crate) counted: Congruence,
     /// The name behind it.
     pub root: OwnedRoot,
-    /// The layout begins with an array, as far as the access is concerned.
-    pub is_array: bool,
+    /// The displacement leads into the array that ends the layout, which goes on.
+    is_at_end: bool,
+    /// Offset and size of what is touched whatever the index register held: the same part of each element if the index steps
+    /// over whole ones, else the element.
+    ///
+    /// `None` in the middle of a variable: `table[i - 1]` has the displacement of what stands before `table`.
+    pub any_part: Option<(u64, u64)>,
 }
 
 impl IndexedAnswer {
@@ -193,11 +197,12 @@ impl IndexedAnswer {
         size: u64,
     ) -> Self {
         // Worked out once: the way through a type takes memory, which no known sample may.
-        let path = layout.descend(0, size);
-        let is_array =
-            path.is_some_and(|path| path.steps.contains(&crate::types::layout::Step::Element));
         let counted = number.times(i64::from(scale));
-        Self { layout, displacement, index, scale, counted, root, is_array }
+        let into = u64::try_from(displacement).ok();
+        let at_end = |into| place_at_end(&layout.innermost_element(), into, counted.step());
+        let is_at_end = into.and_then(at_end).is_some();
+        let any_part = any_part((&layout, displacement), counted, &root, size);
+        Self { layout, displacement, index, scale, counted, root, is_at_end, any_part }
     }
 
     /// Computes where the access begins in the layout when the index register holds `index`; behind a
@@ -222,59 +227,60 @@ impl IndexedAnswer {
             return None;
         }
         let element = self.layout.innermost_element();
-        let at_end = |at: u64| place_at_end(&element, at, self.counted.step());
-        let is_from_there = u64::try_from(self.displacement).ok().and_then(at_end).is_some();
-        if let Some(further) = exact.and_then(at_end).filter(|_| is_from_there) {
+        if self.is_at_end
+            && let Some(further) =
+                exact.and_then(|exact| place_at_end(&element, exact, self.counted.step()))
+        {
             return Some(further);
         }
         // Another element of an array that the pointer points into: only if the index steps over
         // whole elements, and the rest of the address is a place in one.
         let size = i64::try_from(element.size).ok();
         let size = size.filter(|size| *size != 0)?;
-        let is_step = self.is_step(size.unsigned_abs())
+        let is_step = is_step(self.counted, size.unsigned_abs())
             && moved.wrapping_sub(self.counted.rest()) % size == 0;
         let is_member = (0..size).contains(&self.displacement) && moved % size == 0;
         let place = self.displacement.wrapping_add(moved).rem_euclid(size).cast_unsigned();
         (is_step || is_member).then_some(place)
     }
+}
 
-    /// Offset and size of what is touched by an access of `size` bytes whatever the index register
-    /// held: the same part of each element if the index steps over whole ones, else the element.
-    ///
-    /// `None` in the middle of a variable: `table[i - 1]` has the displacement of what stands
-    /// before `table`.
-    #[must_use]
-    pub fn any_part(&self, size: u64) -> Option<(u64, u64)> {
-        let element = self.layout.innermost_element();
-        // A register that counts is of an array: `table[i - 1]` has the displacement of the variable
-        // before `table` too, and even that variable's start.
-        let is_variable = matches!(self.root, OwnedRoot::Variable(_));
-        if is_variable && (self.displacement != 0 || !self.is_array) {
-            return None;
-        }
-        if !element.is_aggregate() {
-            return Some((0, size));
-        }
-        let start = self.displacement.wrapping_add(self.counted.rest());
-        if let Some(into) = into_array_at_end(&element, start, self.counted.step(), size) {
-            return Some((into, size));
-        }
-        Some(match i64::try_from(element.size) {
-            Ok(bytes)
-                if bytes != 0
-                    && self.is_step(element.size)
-                    && !is_never_in_array(&element, self.counted.step()) =>
-            {
-                (start.rem_euclid(bytes).cast_unsigned(), size)
-            }
-            _ => (0, element.size),
-        })
+/// Works out [`IndexedAnswer::any_part`].
+fn any_part(
+    (layout, displacement): (&Arc<Layout>, i64),
+    counted: Congruence,
+    root: &OwnedRoot,
+    size: u64,
+) -> Option<(u64, u64)> {
+    // A register that counts is of an array: `table[i - 1]` has the displacement of the variable
+    // before `table` too, and even that variable's start.
+    if matches!(root, OwnedRoot::Variable(_)) {
+        let path = layout.descend(0, size).filter(|_| displacement == 0)?;
+        path.steps.contains(&Step::Element).then_some(())?;
     }
+    let element = layout.innermost_element();
+    if !element.is_aggregate() {
+        return Some((0, size));
+    }
+    let start = displacement.wrapping_add(counted.rest());
+    if let Some(into) = into_array_at_end(&element, start, counted.step(), size) {
+        return Some((into, size));
+    }
+    Some(match i64::try_from(element.size) {
+        Ok(bytes)
+            if bytes != 0
+                && is_step(counted, element.size)
+                && !is_never_in_array(&element, counted.step()) =>
+        {
+            (start.rem_euclid(bytes).cast_unsigned(), size)
+        }
+        _ => (0, element.size),
+    })
+}
 
-    /// Tells whether the index steps over whole elements of this many bytes.
-    fn is_step(&self, size: u64) -> bool {
-        self.counted.step() != 0 && self.counted.step().is_multiple_of(size)
-    }
+/// Tells whether what counts steps over whole elements of this many bytes.
+fn is_step(counted: Congruence, size: u64) -> bool {
+    counted.step() != 0 && counted.step().is_multiple_of(size)
 }
 
 /// [`Root`], owned.

@@ -42,7 +42,7 @@ impl World {
                     Ok(index) => (answer.offset(index).ok_or(Reason::Unidentified)?, size),
                     // `a[i].key` with a lost i: the elements are one data object, so that it may stay open
                     // which one it is.
-                    Err(RegisterLoss) => answer.any_part(size).ok_or(Reason::RegisterLoss)?,
+                    Err(RegisterLoss) => answer.any_part.ok_or(Reason::RegisterLoss)?,
                 };
                 let key = NameKey::Indexed { site: located.site, trigger, access, offset, size };
                 let root = answer.root.borrow();

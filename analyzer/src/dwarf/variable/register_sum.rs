@@ -37,11 +37,12 @@ pub(super) fn read(operations: &[Operation<Reader>]) -> Option<VariablePlace> {
                 let by = u32::try_from(stack.pop()?.number()?).ok()?;
                 stack.pop()?.times(1i64.checked_shl(by)?)
             }
-            // An index of fewer bits, which the code has extended.
+            // An index of fewer bits, which the code has extended with its sign: shifted up before, and down.
             Operation::Shra => {
                 let by = u32::try_from(stack.pop()?.number()?).ok()?;
                 stack.pop()?.divided(1i64.checked_shl(by)?)?
             }
+            // One of 32 bits, extended by zeros.
             Operation::And if stack.last()?.number() == Some(0xffff_ffff) => {
                 stack.pop();
                 stack.pop()?
